@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
-import { FollowLeaseRepository } from '../../src/v1/events/follow/follow-lease.repository.js';
+import { LogLeaseRepository } from '../../src/v1/events/log-sync/log-lease.repository.js';
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
 import { ConversationUpdates } from '../../src/v1/events/store/event-store.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
@@ -319,7 +319,7 @@ describe('conversations of stopped sandboxes', () => {
       [user.id],
     );
     await dataSource.query('ANALYZE sandboxes, followed_conversations');
-    const leases = service.app.get(FollowLeaseRepository, { strict: false });
+    const leases = service.app.get(LogLeaseRepository, { strict: false });
     const spy = jest.spyOn(dataSource, 'query');
     const claimed = await leases.claim();
     const unfollowed = await leases.countUnfollowed();

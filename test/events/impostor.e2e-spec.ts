@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
-import { SyncRequests } from '../../src/v1/events/follow/sync-requests.js';
+import { SyncRequests } from '../../src/v1/events/log-sync/sync-requests.js';
 import { IdlenessProbe } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';

@@ -28,34 +28,34 @@ interface ClientConnectionsOptions {
 
 /** Who is connected, and which share of the proxy each sandbox has. */
 export class ClientConnections {
-  readonly #clients = new Map<Duplex, Client>();
-  readonly #strangers = new Set<Duplex>();
-  readonly #connections: Shares;
+  private readonly clients = new Map<Duplex, Client>();
+  private readonly strangers = new Set<Duplex>();
+  private readonly connections: Shares;
 
   constructor(private readonly options: ClientConnectionsOptions) {
-    this.#connections = new Shares(options.limits.share);
+    this.connections = new Shares(options.limits.share);
   }
 
   get held(): Record<string, number> {
     return {
-      clients: this.#clients.size,
-      strangers: this.#strangers.size,
-      connections: this.#connections.size,
+      clients: this.clients.size,
+      strangers: this.strangers.size,
+      connections: this.connections.size,
     };
   }
 
   of(socket: Duplex): Client | undefined {
-    return this.#clients.get(socket);
+    return this.clients.get(socket);
   }
 
   /** Takes a new connection; one that is known already, as the inside of a tunnel is, stays as it is. */
   admit(socket: Duplex): void {
-    if (this.#clients.has(socket)) {
+    if (this.clients.has(socket)) {
       return;
     }
     const { dialer, ca, limits } = this.options;
     const agent = new UpstreamAgent(dialer, ca);
-    const client = this.#add({
+    const client = this.add({
       socket,
       caller: null,
       agent,
@@ -65,31 +65,31 @@ export class ClientConnections {
       leaving: new Set(),
       inside: null,
     });
-    this.#strangers.add(socket);
-    if (this.#strangers.size > limits.strangers) {
-      const [oldest] = this.#strangers;
+    this.strangers.add(socket);
+    if (this.strangers.size > limits.strangers) {
+      const [oldest] = this.strangers;
       oldest?.destroy();
     }
     socket.once('close', () => {
-      this.#strangers.delete(socket);
+      this.strangers.delete(socket);
       agent.destroy();
       if (client.caller !== null) {
-        this.#connections.release(client.caller.sandbox);
+        this.connections.release(client.caller.sandbox);
       }
     });
   }
 
   addInside(inside: Client): void {
-    this.#add(inside);
+    this.add(inside);
   }
 
-  #add(client: Client): Client {
+  private add(client: Client): Client {
     const { socket, leaving } = client;
-    this.#clients.set(socket, client);
+    this.clients.set(socket, client);
     // A reset by the program ends the connection, and is no error of the proxy.
     socket.on('error', () => undefined);
     socket.once('close', () => {
-      this.#clients.delete(socket);
+      this.clients.delete(socket);
       leaving.forEach((leave) => leave());
     });
     return client;
@@ -124,7 +124,7 @@ export class ClientConnections {
     try {
       await before;
       if (!client.socket.destroyed) {
-        await work(await this.#policyOf(client, request));
+        await work(await this.policyOf(client, request));
       }
     } finally {
       resolve();
@@ -132,27 +132,27 @@ export class ClientConnections {
   }
 
   endAll(): void {
-    for (const socket of this.#clients.keys()) {
+    for (const socket of this.clients.keys()) {
       socket.destroy();
     }
   }
 
   /** Of the sandbox behind a connection; its first request shows who it is. */
-  async #policyOf(client: Client, request: IncomingMessage): Promise<EgressPolicy> {
+  private async policyOf(client: Client, request: IncomingMessage): Promise<EgressPolicy> {
     const shown = client.inside === null ? proxyCredential(request) : client.caller;
     const policy = shown === null ? null : await this.options.policies.policy(shown.credential);
     if (shown === null || policy === null || policy.sandbox !== shown.sandbox) {
       throw unknownCaller();
     }
     if (client.caller === null) {
-      if (!this.#connections.take(shown.sandbox)) {
-        throw this.#crowded();
+      if (!this.connections.take(shown.sandbox)) {
+        throw this.crowded();
       }
       client.caller = shown;
-      this.#strangers.delete(client.socket);
-      if (!this.#clients.has(client.socket)) {
+      this.strangers.delete(client.socket);
+      if (!this.clients.has(client.socket)) {
         // It has ended while the service was asked.
-        this.#connections.release(shown.sandbox);
+        this.connections.release(shown.sandbox);
       }
     }
     if (client.caller.sandbox !== shown.sandbox) {
@@ -161,7 +161,7 @@ export class ClientConnections {
     return policy;
   }
 
-  #crowded(): RefusedError {
+  private crowded(): RefusedError {
     const { share } = this.options.limits;
     return new RefusedError(
       null,
@@ -173,31 +173,31 @@ export class ClientConnections {
 
 /** Counts what each sandbox has of something that all share, up to a bound for each. */
 class Shares {
-  readonly #taken = new Map<string, number>();
+  private readonly taken = new Map<string, number>();
 
   constructor(private readonly max: number) {}
 
   /** How many sandboxes have anything. */
   get size(): number {
-    return this.#taken.size;
+    return this.taken.size;
   }
 
   /** False where the sandbox has all that it may have; what is taken must be released. */
   take(sandbox: string): boolean {
-    const count = this.#taken.get(sandbox) ?? 0;
+    const count = this.taken.get(sandbox) ?? 0;
     if (count >= this.max) {
       return false;
     }
-    this.#taken.set(sandbox, count + 1);
+    this.taken.set(sandbox, count + 1);
     return true;
   }
 
   release(sandbox: string): void {
-    const count = this.#taken.get(sandbox) ?? 0;
+    const count = this.taken.get(sandbox) ?? 0;
     if (count > 1) {
-      this.#taken.set(sandbox, count - 1);
+      this.taken.set(sandbox, count - 1);
     } else {
-      this.#taken.delete(sandbox);
+      this.taken.delete(sandbox);
     }
   }
 }

@@ -117,31 +117,31 @@ const MAX_RECORD = 16_384 + 2_048;
 
 /** Passes records of TLS on as they are, and fails where something else comes. */
 export class TlsRecords extends Transform {
-  readonly #header = Buffer.alloc(HEADER);
-  #headerLength = 0;
-  #left = 0;
+  private readonly header = Buffer.alloc(HEADER);
+  private headerLength = 0;
+  private left = 0;
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, callback: TransformCallback): void {
-    callback(this.#isTls(chunk) ? null : new Error('the tunnel carries something else than TLS'), chunk);
+    callback(this.isTls(chunk) ? null : new Error('the tunnel carries something else than TLS'), chunk);
   }
 
-  #isTls(chunk: Buffer): boolean {
+  private isTls(chunk: Buffer): boolean {
     let at = 0;
     while (at < chunk.length) {
-      if (this.#left > 0) {
-        const skipped = Math.min(this.#left, chunk.length - at);
-        this.#left -= skipped;
+      if (this.left > 0) {
+        const skipped = Math.min(this.left, chunk.length - at);
+        this.left -= skipped;
         at += skipped;
         continue;
       }
-      const copied = chunk.copy(this.#header, this.#headerLength, at, at + HEADER - this.#headerLength);
-      this.#headerLength += copied;
+      const copied = chunk.copy(this.header, this.headerLength, at, at + HEADER - this.headerLength);
+      this.headerLength += copied;
       at += copied;
-      if (this.#headerLength === HEADER) {
-        const [type = 0, major = 0] = this.#header;
-        this.#left = this.#header.readUInt16BE(3);
-        this.#headerLength = 0;
-        if (type < FIRST_TYPE || type > LAST_TYPE || major !== 3 || this.#left > MAX_RECORD) {
+      if (this.headerLength === HEADER) {
+        const [type = 0, major = 0] = this.header;
+        this.left = this.header.readUInt16BE(3);
+        this.headerLength = 0;
+        if (type < FIRST_TYPE || type > LAST_TYPE || major !== 3 || this.left > MAX_RECORD) {
           return false;
         }
       }

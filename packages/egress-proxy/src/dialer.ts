@@ -32,22 +32,22 @@ type Interfaces = Readonly<Record<string, readonly { address: string }[] | undef
 
 /** Connects to the addresses of a name that may be reached, and to no other: the name is resolved once. */
 export class Dialer {
-  readonly #resolve: ResolveHost;
-  readonly #interfaces: () => Interfaces;
-  readonly #lookups = new KeyedLimit(LOOKUPS_OF_A_SANDBOX);
+  private readonly resolve: ResolveHost;
+  private readonly interfaces: () => Interfaces;
+  private readonly lookups = new KeyedLimit(LOOKUPS_OF_A_SANDBOX);
 
   constructor(private readonly options: DialerOptions) {
-    this.#resolve = options.resolve ?? ((host) => lookup(host, { all: true }));
-    this.#interfaces = options.interfaces ?? networkInterfaces;
+    this.resolve = options.resolve ?? ((host) => lookup(host, { all: true }));
+    this.interfaces = options.interfaces ?? networkInterfaces;
   }
 
   get pending(): number {
-    return this.#lookups.size;
+    return this.lookups.size;
   }
 
   /** @throws RefusedError where no address may be dialled, or none answers */
   async dial(policy: Pick<EgressPolicy, 'sandbox' | 'networks' | 'layers'>, target: Target): Promise<Socket> {
-    const found = await this.#addresses(policy.sandbox, target);
+    const found = await this.addresses(policy.sandbox, target);
     const allowed = found.filter(({ address }) => this.mayDial(address, target, policy));
     if (allowed.length === 0) {
       throw denied('address', target);
@@ -55,19 +55,19 @@ export class Dialer {
     return await connectTo(allowed, target);
   }
 
-  async #addresses(sandbox: string, target: Target): Promise<readonly LookupAddress[]> {
+  private async addresses(sandbox: string, target: Target): Promise<readonly LookupAddress[]> {
     const { host, isAddress } = target;
     if (isAddress) {
       return [{ address: host, family: host.includes(':') ? 6 : 4 }];
     }
-    if (this.#lookups.waiting(sandbox) >= WAITING_LOOKUPS) {
+    if (this.lookups.waiting(sandbox) >= WAITING_LOOKUPS) {
       throw new RefusedError(null, 503, `This sandbox waits for ${WAITING_LOOKUPS} names to be resolved.`);
     }
     try {
       return await inTime(
         LOOKUP_MS,
         // Its thread is occupied for as long as the resolver takes, also when the wait has ended.
-        this.#lookups.run(sandbox, () => this.#resolve(host)),
+        this.lookups.run(sandbox, () => this.resolve(host)),
         () => new Error('the resolver did not answer in time'),
       );
     } catch (error) {
@@ -81,7 +81,7 @@ export class Dialer {
     { host, port }: Target,
     { networks, layers }: Pick<EgressPolicy, 'networks' | 'layers'>,
   ): boolean {
-    const isOfThis = isOfThisMachine(address, this.#interfaces());
+    const isOfThis = isOfThisMachine(address, this.interfaces());
     if (
       (isOfThis && this.options.ownPorts().includes(port)) ||
       deniesAddress(layers, ipaddr.process(address).toString(), port)

@@ -42,18 +42,18 @@ interface EgressProxyOptions {
 
 /** The way out of sandboxes: an HTTP proxy that passes what the rules of each sandbox let pass, and adds its credentials. */
 export class EgressProxy {
-  readonly #servers: Server[] = [];
-  readonly #parts: ProxyParts;
-  readonly #clients: ClientConnections;
-  readonly #recheck: RepeatedWork;
-  #isClosing = false;
+  private readonly servers: Server[] = [];
+  private readonly parts: ProxyParts;
+  private readonly clients: ClientConnections;
+  private readonly rechecks: RepeatedWork;
+  private isClosing = false;
 
   constructor(options: EgressProxyOptions) {
     const { service, resolve, ca, limits = LIMITS } = options;
     const policies = new PolicySource(service);
     const dialer = new Dialer({ resolve, ownPorts: () => this.ports });
-    this.#clients = new ClientConnections({ policies, dialer, ca, limits });
-    this.#parts = {
+    this.clients = new ClientConnections({ policies, dialer, ca, limits });
+    this.parts = {
       service,
       policies,
       reports: new ReportQueue(service),
@@ -61,15 +61,15 @@ export class EgressProxy {
       authorities: new SandboxAuthorities(),
       lasting: new Set(),
     };
-    this.#recheck = new RepeatedWork(
+    this.rechecks = new RepeatedWork(
       RECHECK_MS,
-      () => endForbidden(this.#parts),
+      () => endForbidden(this.parts),
       (error) => logLine('warn', 'failed to check open tunnels', { error: errorWithCauses(error) }),
     );
   }
 
   get ports(): number[] {
-    return this.#servers.flatMap((server) => {
+    return this.servers.flatMap((server) => {
       const address = server.address();
       return address !== null && typeof address !== 'string' ? [address.port] : [];
     });
@@ -77,9 +77,9 @@ export class EgressProxy {
 
   /** What is held at this moment, by what it is. */
   get held(): Record<string, number> {
-    const { policies, reports, dialer, lasting } = this.#parts;
+    const { policies, reports, dialer, lasting } = this.parts;
     return {
-      ...this.#clients.held,
+      ...this.clients.held,
       lasting: lasting.size,
       lookups: dialer.pending,
       asking: policies.sizes.asking,
@@ -101,16 +101,16 @@ export class EgressProxy {
     server.maxConnections = MAX_CONNECTIONS;
     server.timeout = IDLE_MS;
     server
-      .on('connection', (socket: Duplex) => this.#clients.admit(socket))
-      .on('request', (request, response) => void this.#handle(request, response, null))
+      .on('connection', (socket: Duplex) => this.clients.admit(socket))
+      .on('request', (request, response) => void this.handle(request, response, null))
       .on('upgrade', (request, socket, head) => {
-        if (this.#isFree(socket)) {
-          void this.#handle(request, answerOn(request, socket), { socket, head });
+        if (this.isFree(socket)) {
+          void this.handle(request, answerOn(request, socket), { socket, head });
         }
       })
       .on('connect', (request, socket, head) => {
-        if (this.#isFree(socket)) {
-          void this.#tunnel(request, { server, socket, head });
+        if (this.isFree(socket)) {
+          void this.tunnel(request, { server, socket, head });
         }
       })
       .on('clientError', (_error, socket) => {
@@ -122,9 +122,9 @@ export class EgressProxy {
     server.on('error', (error) =>
       logLine('error', 'failed to take a connection', { error: errorWithCauses(error) }),
     );
-    this.#servers.push(server);
-    this.#parts.reports.start();
-    this.#recheck.start();
+    this.servers.push(server);
+    this.parts.reports.start();
+    this.rechecks.start();
     const address = server.address();
     if (address === null) {
       throw new Error('the proxy does not listen');
@@ -134,87 +134,87 @@ export class EgressProxy {
 
   /** Sends what is to be reported, now. */
   async flushReports(): Promise<void> {
-    await this.#parts.reports.flush();
+    await this.parts.reports.flush();
   }
 
   /** Ends tunnels that are no longer allowed, now. */
   async recheck(): Promise<void> {
-    await this.#recheck.now();
+    await this.rechecks.now();
   }
 
   /** Takes no more connections, lets what is under way end within a grace, and reports what was done. */
   async close(graceMs: number): Promise<void> {
-    this.#isClosing = true;
-    await this.#recheck.stop();
-    const closed = Promise.all(this.#servers.map((server) => closeServer(server)));
+    this.isClosing = true;
+    await this.rechecks.stop();
+    const closed = Promise.all(this.servers.map((server) => closeServer(server)));
     await within(graceMs, closed);
-    this.#clients.endAll();
+    this.clients.endAll();
     await closed;
-    await this.#parts.reports.stop(REPORT_MS);
-    await this.#parts.service.close();
+    await this.parts.reports.stop(REPORT_MS);
+    await this.parts.service.close();
   }
 
   /** Whether a request may take a connection over; one that does so before earlier ones are answered is cut off. */
-  #isFree(socket: Duplex): boolean {
-    const isFree = this.#clients.of(socket)?.underWay === 0;
+  private isFree(socket: Duplex): boolean {
+    const isFree = this.clients.of(socket)?.underWay === 0;
     if (!isFree) {
       socket.destroy();
     }
     return isFree;
   }
 
-  async #handle(
+  private async handle(
     request: IncomingMessage,
     response: ServerResponse,
     upgrade: { socket: Duplex; head: Buffer } | null,
   ): Promise<void> {
-    const client = this.#clients.of(request.socket);
+    const client = this.clients.of(request.socket);
     if (client === undefined) {
       request.socket.destroy();
       return;
     }
-    if (!this.#clients.take(client, request, response)) {
+    if (!this.clients.take(client, request, response)) {
       return;
     }
     if (client.inside === null && request.url === HEALTH_PATH) {
       response
-        .writeHead(this.#isClosing ? 503 : 200, { 'Content-Type': 'text/plain' })
-        .end(this.#isClosing ? 'closing\n' : 'ok\n');
+        .writeHead(this.isClosing ? 503 : 200, { 'Content-Type': 'text/plain' })
+        .end(this.isClosing ? 'closing\n' : 'ok\n');
       return;
     }
-    response.shouldKeepAlive &&= !this.#isClosing;
+    response.shouldKeepAlive &&= !this.isClosing;
     const method = request.method ?? 'GET';
     let exchange: Exchange | null = null;
-    await this.#serve(
+    await this.serve(
       client,
       request,
       () => response,
       async (policy) => {
-        exchange = new Exchange(this.#parts, policy, { ...addressed(client, request), method }, method);
+        exchange = new Exchange(this.parts, policy, { ...addressed(client, request), method }, method);
         if (client.inside !== null && !/^\/[^#]*$/.test(request.url ?? '')) {
           throw denied('protocol', client.inside.target, { detail: 'its address is no path' });
         }
-        await forwardRequest({ parts: this.#parts, client, exchange, request, response, upgrade });
+        await forwardRequest({ parts: this.parts, client, exchange, request, response, upgrade });
         exchange.report();
       },
       (error) => exchange?.report(error),
     );
-    if (this.#isClosing) {
-      this.#servers.forEach((each) => each.closeIdleConnections());
+    if (this.isClosing) {
+      this.servers.forEach((each) => each.closeIdleConnections());
     }
   }
 
-  async #tunnel(
+  private async tunnel(
     request: IncomingMessage,
     { server, socket, head }: { server: Server; socket: Duplex; head: Buffer },
   ): Promise<void> {
-    const client = this.#clients.of(socket);
+    const client = this.clients.of(socket);
     if (client === undefined) {
       socket.destroy();
       return;
     }
     let exchange: Exchange | null = null;
-    await this.#serve(
+    await this.serve(
       client,
       request,
       () => answerOn(request, socket),
@@ -223,19 +223,19 @@ export class EgressProxy {
         if (target === null || client.inside !== null) {
           throw malformed('CONNECT needs a name and a port');
         }
-        exchange = new Exchange(this.#parts, policy, { target }, 'CONNECT');
+        exchange = new Exchange(this.parts, policy, { target }, 'CONNECT');
         const problem = headerProblem(request, target, target.port);
         if (problem !== null) {
           throw denied('protocol', target, { detail: problem });
         }
         await openTunnel({
-          parts: this.#parts,
+          parts: this.parts,
           client,
           exchange,
           socket,
           head,
           serve: (inside) => {
-            this.#clients.addInside(inside);
+            this.clients.addInside(inside);
             server.emit('connection', inside.socket);
           },
         });
@@ -245,7 +245,7 @@ export class EgressProxy {
   }
 
   /** Runs an exchange, and answers where it is refused. */
-  async #serve(
+  private async serve(
     client: Client,
     request: IncomingMessage,
     respond: () => ServerResponse,
@@ -253,7 +253,7 @@ export class EgressProxy {
     onError: (error: unknown) => void,
   ): Promise<void> {
     try {
-      await this.#clients.serve(client, request, work);
+      await this.clients.serve(client, request, work);
     } catch (error) {
       const refusal = error instanceof RefusedError ? error : failed(error);
       onError(refusal);

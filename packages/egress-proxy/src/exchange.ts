@@ -56,10 +56,10 @@ export class Exchange {
   sentBytes = 0;
   receivedBytes = 0;
   isAllowedOnce = false;
-  #rule: string | null = null;
-  #isReported = false;
-  readonly #at = new Date();
-  readonly #startedAt = performance.now();
+  private rule: string | null = null;
+  private isReported = false;
+  private readonly at = new Date();
+  private readonly startedAt = performance.now();
 
   constructor(
     private readonly parts: ProxyParts,
@@ -76,20 +76,20 @@ export class Exchange {
   async admit(isWithinAllowed = false): Promise<{ isOpenOnly: boolean }> {
     const decision = decideEgress(this.policy, this.asked);
     if (decision.isAllowed) {
-      this.#rule = decision.rule;
+      this.rule = decision.rule;
       return decision;
     }
     const { target } = this.asked;
     const firm = decideOnce(this.policy, this.asked);
     const { denial, rule } = firm.isAllowed ? decision : firm;
-    if (!firm.isAllowed || !(isWithinAllowed || (await this.#useOnce(target)))) {
+    if (!firm.isAllowed || !(isWithinAllowed || (await this.useOnce(target)))) {
       throw denied(denial, target, { rule });
     }
     this.isAllowedOnce = true;
     return { isOpenOnly: false };
   }
 
-  async #useOnce(target: Target): Promise<boolean> {
+  private async useOnce(target: Target): Promise<boolean> {
     const entry = allowedOnce(this.policy, target);
     try {
       return entry !== null && (await this.parts.service.once(this.policy.sandbox, entry));
@@ -106,25 +106,25 @@ export class Exchange {
 
   /** Queues what is told to the service: without the query, where programs put credentials. */
   report(error: unknown = null): void {
-    if (this.#isReported) {
+    if (this.isReported) {
       return;
     }
-    this.#isReported = true;
+    this.isReported = true;
     const { target, path } = this.asked;
     const refused = error instanceof RefusedError ? error : null;
     this.parts.reports.add(this.policy.sandbox, {
-      at: this.#at.toISOString(),
+      at: this.at.toISOString(),
       host: target.host.slice(0, MAX_HOST),
       port: target.port,
       method: this.method.slice(0, MAX_METHOD),
       path: path?.split('?', 1)[0]?.slice(0, MAX_PATH) ?? null,
       denied: refused?.denial ?? null,
-      rule: refused === null ? this.#rule : refused.rule,
+      rule: refused === null ? this.rule : refused.rule,
       phase: this.policy.phase,
       status: refused === null ? this.status : refused.denial === null ? refused.status : null,
       sentBytes: this.sentBytes,
       receivedBytes: this.receivedBytes,
-      durationMs: Math.round(performance.now() - this.#startedAt),
+      durationMs: Math.round(performance.now() - this.startedAt),
     });
   }
 }

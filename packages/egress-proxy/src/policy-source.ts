@@ -22,51 +22,51 @@ interface Known {
 
 /** The policies of sandboxes by their credentials, kept for as long as the service says; parallel requests ask once. */
 export class PolicySource {
-  readonly #known: LRUCache<string, Known>;
-  readonly #unknown: LRUCache<string, true>;
-  readonly #asking = new Map<string, Promise<EgressPolicy | null>>();
+  private readonly known: LRUCache<string, Known>;
+  private readonly unknown: LRUCache<string, true>;
+  private readonly asking = new Map<string, Promise<EgressPolicy | null>>();
 
   constructor(
     private readonly service: Pick<ServiceConnection, 'policy'>,
     private readonly now: () => number = () => performance.now(),
   ) {
     const perf = { now };
-    this.#known = new LRUCache({
+    this.known = new LRUCache({
       max: MAX_POLICIES,
       ttl: OUTAGE_MS,
       ttlResolution: 0,
       ttlAutopurge: true,
       perf,
     });
-    this.#unknown = new LRUCache({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS, ttlResolution: 0, perf });
+    this.unknown = new LRUCache({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS, ttlResolution: 0, perf });
   }
 
   get sizes(): { known: number; asking: number } {
-    return { known: this.#known.size, asking: this.#asking.size };
+    return { known: this.known.size, asking: this.asking.size };
   }
 
   /** Null where no sandbox has this credential. @throws RefusedError while the service cannot say */
   async policy(credential: string): Promise<EgressPolicy | null> {
     const key = hash('sha256', credential);
-    const known = this.#known.get(key);
+    const known = this.known.get(key);
     if (known && this.now() < known.freshUntil) {
       return known.policy;
     }
-    if (this.#unknown.has(key)) {
+    if (this.unknown.has(key)) {
       return null;
     }
-    let asking = this.#asking.get(key);
+    let asking = this.asking.get(key);
     if (asking === undefined) {
-      if (known === undefined && this.#asking.size >= MAX_FIRST_QUESTIONS) {
+      if (known === undefined && this.asking.size >= MAX_FIRST_QUESTIONS) {
         throw unanswered('it is asked for too many sandboxes at once');
       }
-      asking = this.#ask(key, credential).finally(() => this.#asking.delete(key));
-      this.#asking.set(key, asking);
+      asking = this.ask(key, credential).finally(() => this.asking.delete(key));
+      this.asking.set(key, asking);
     }
     try {
       return await asking;
     } catch (error) {
-      if (known === undefined || known.policy.phase === 'setup' || this.#known.get(key) === undefined) {
+      if (known === undefined || known.policy.phase === 'setup' || this.known.get(key) === undefined) {
         throw unanswered(errorWithCauses(error));
       }
       known.freshUntil = this.now() + RETRY_MS;
@@ -74,15 +74,15 @@ export class PolicySource {
     }
   }
 
-  async #ask(key: string, credential: string): Promise<EgressPolicy | null> {
+  private async ask(key: string, credential: string): Promise<EgressPolicy | null> {
     // An answer may be on its way for long, and was true when it was made.
     const askedAt = this.now();
     const policy = await this.service.policy(credential);
     if (policy === null) {
-      this.#known.delete(key);
-      this.#unknown.set(key, true);
+      this.known.delete(key);
+      this.unknown.set(key, true);
     } else {
-      this.#known.set(key, { policy, freshUntil: askedAt + policy.maxAgeSeconds * 1000 });
+      this.known.set(key, { policy, freshUntil: askedAt + policy.maxAgeSeconds * 1000 });
     }
     return policy;
   }

@@ -30,28 +30,31 @@ type Authority = EgressPolicy['authority'];
 
 /** Certificates of hosts whose TLS is opened, made by the authority of the sandbox that asks. One key serves them all. */
 export class SandboxAuthorities {
-  readonly #contexts = new LRUCache<string, Promise<SecureContext>>({ max: MAX_CONTEXTS, ttl: DAY_MS });
-  #key: ReturnType<typeof newKeyPair> | undefined;
+  private readonly contexts = new LRUCache<string, Promise<SecureContext>>({
+    max: MAX_CONTEXTS,
+    ttl: DAY_MS,
+  });
+  private key: ReturnType<typeof newKeyPair> | undefined;
 
   get size(): number {
-    return this.#contexts.size;
+    return this.contexts.size;
   }
 
   async contextFor(authority: Authority, target: Target): Promise<SecureContext> {
     const name = `${hash('sha256', authority.certificate)} ${target.host}`;
-    let context = this.#contexts.get(name);
+    let context = this.contexts.get(name);
     if (context === undefined) {
-      context = this.#make(authority, target);
-      this.#contexts.set(name, context);
+      context = this.make(authority, target);
+      this.contexts.set(name, context);
       // A failure is not kept.
-      context.catch(() => this.#contexts.delete(name));
+      context.catch(() => this.contexts.delete(name));
     }
     return await context;
   }
 
-  async #make(authority: Authority, { host, isAddress }: Target): Promise<SecureContext> {
-    this.#key ??= newKeyPair();
-    const { keys, pem } = await this.#key;
+  private async make(authority: Authority, { host, isAddress }: Target): Promise<SecureContext> {
+    this.key ??= newKeyPair();
+    const { keys, pem } = await this.key;
     const issuer = new X509Certificate(authority.certificate);
     const now = Date.now();
     const certificate = await X509CertificateGenerator.create({

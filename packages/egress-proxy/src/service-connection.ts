@@ -24,7 +24,7 @@ const MAX_POLICY_BYTES = 8 * 1024 * 1024;
 const CONNECTIONS = 16;
 
 export class HttpServiceConnection extends ServiceConnection {
-  readonly #dispatcher = new Agent({
+  private readonly dispatcher = new Agent({
     connections: CONNECTIONS,
     headersTimeout: ANSWER_MS,
     bodyTimeout: ANSWER_MS,
@@ -40,32 +40,32 @@ export class HttpServiceConnection extends ServiceConnection {
   }
 
   async policy(credential: string): Promise<EgressPolicy | null> {
-    const { status, answer } = await this.#ask(EGRESS_PATHS.policy, {
+    const { status, answer } = await this.ask(EGRESS_PATHS.policy, {
       headers: { [CREDENTIAL_HEADER]: credential },
     });
     return status === 404 ? null : policySchema.parse(answer);
   }
 
   async once(sandbox: string, host: string): Promise<boolean> {
-    const { answer } = await this.#ask(EGRESS_PATHS.once, { body: { sandbox, host } });
+    const { answer } = await this.ask(EGRESS_PATHS.once, { body: { sandbox, host } });
     return onceAnswerSchema.parse(answer).allowed;
   }
 
   async report(reports: EgressReports): Promise<void> {
-    await this.#ask(EGRESS_PATHS.reports, { body: reports });
+    await this.ask(EGRESS_PATHS.reports, { body: reports });
   }
 
   async close(): Promise<void> {
-    await this.#dispatcher.destroy();
+    await this.dispatcher.destroy();
   }
 
-  async #ask(
+  private async ask(
     path: string,
     { headers = {}, body }: { headers?: Record<string, string>; body?: unknown },
   ): Promise<{ status: number; answer: unknown }> {
     const response = await request(new URL(path, this.address), {
       method: body === undefined ? 'GET' : 'POST',
-      dispatcher: this.#dispatcher,
+      dispatcher: this.dispatcher,
       headers: {
         authorization: `Bearer ${this.key}`,
         ...(body !== undefined && { 'content-type': 'application/json' }),

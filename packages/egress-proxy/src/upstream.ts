@@ -22,7 +22,7 @@ export interface UpstreamRequest extends ClientRequestArgs {
  * request at a time.
  */
 export class UpstreamAgent extends Agent {
-  #isClosed = false;
+  private isClosed = false;
 
   constructor(
     private readonly dialer: Dialer,
@@ -38,7 +38,7 @@ export class UpstreamAgent extends Agent {
     if (target === undefined || policy === undefined || callback === undefined) {
       throw new Error('the target of a request is missing');
     }
-    const connect = callbackify(() => this.#connect(target, policy));
+    const connect = callbackify(() => this.connect(target, policy));
     connect((error, socket) => callback(error, socket));
     return undefined;
   }
@@ -49,18 +49,18 @@ export class UpstreamAgent extends Agent {
   }
 
   override destroy(): void {
-    this.#isClosed = true;
+    this.isClosed = true;
     super.destroy();
   }
 
-  async #connect(target: Target, policy: EgressPolicy): Promise<Socket> {
+  private async connect(target: Target, policy: EgressPolicy): Promise<Socket> {
     try {
-      if (this.#isClosed) {
+      if (this.isClosed) {
         throw new Error('the connection of the sandbox has ended');
       }
       const plain = await this.dialer.dial(policy, target);
-      const socket = target.isTls ? await this.#handshake(plain, target) : plain;
-      if (this.#isClosed) {
+      const socket = target.isTls ? await this.handshake(plain, target) : plain;
+      if (this.isClosed) {
         socket.destroy();
       }
       return socket;
@@ -69,7 +69,7 @@ export class UpstreamAgent extends Agent {
     }
   }
 
-  async #handshake(socket: Socket, target: Target): Promise<TLSSocket> {
+  private async handshake(socket: Socket, target: Target): Promise<TLSSocket> {
     const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
     const secure = connectTls({
       socket,

@@ -9,7 +9,7 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../agent-servers/agent-server.http.js';
 import { unknownConversation } from '../events/events.service.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
-import { SyncRequests } from '../events/follow/sync-requests.js';
+import { SyncRequests } from '../events/log-sync/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { type SandboxRowStatus, type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
 import type { ServiceCause } from '../sandboxes/sandbox.repository.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { CONVERSATION_STATUSES } from '@slipway/agent-protocol/conversation-api.js';
 import { Clock } from '../../common/clock.js';
 import { type Instrument, Metrics, withZeros } from '../../observability/metrics.js';
-import { FollowLeaseRepository } from '../events/follow/follow-lease.repository.js';
+import { LogLeaseRepository } from '../events/log-sync/log-lease.repository.js';
 import {
   isFinished,
   START_TASK_STATUSES,
@@ -28,7 +28,7 @@ export class ConversationMetrics {
 
   constructor(
     metrics: Metrics,
-    leases: FollowLeaseRepository,
+    leases: LogLeaseRepository,
     startTasks: StartTaskQueries,
     private readonly clock: Clock,
   ) {

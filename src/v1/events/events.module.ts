@@ -10,10 +10,10 @@ import { ConversationEvent, EventRepository } from './store/event.repository.js'
 import { EgressDenial, EgressDenialRepository } from './egress-denial.repository.js';
 import { EventCountController, EventsController } from './events.controller.js';
 import { EventsService } from './events.service.js';
-import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
-import { FollowersService } from './follow/followers.service.js';
-import { LogSync } from './follow/log-sync.js';
-import { SyncRequests } from './follow/sync-requests.js';
+import { LogLeaseRepository } from './log-sync/log-lease.repository.js';
+import { LogReadersService } from './log-sync/log-readers.service.js';
+import { LogSync } from './log-sync/log-sync.js';
+import { SyncRequests } from './log-sync/sync-requests.js';
 import { ConversationAccessGuard } from './conversation-access.guard.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import { FollowedConversationRepository } from './followed-conversation.repository.js';
@@ -46,9 +46,9 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     EventStore,
     EventStreamsService,
     EventsService,
-    FollowLeaseRepository,
+    LogLeaseRepository,
     FollowedConversationRepository,
-    FollowersService,
+    LogReadersService,
     LogSync,
     SyncRequests,
     UncountedEventsWorker,
@@ -59,7 +59,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     EgressDenialRepository,
     EventQueries,
     EventsService,
-    FollowLeaseRepository,
+    LogLeaseRepository,
     FollowedConversationRepository,
     LogSync,
     SyncRequests,

@@ -7,7 +7,7 @@ import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { ConversationAdoptionService } from '../app-conversations/adoption/conversation-adoption.service.js';
 import { unknownToSandbox } from '../events/events.service.js';
-import { SyncRequests } from '../events/follow/sync-requests.js';
+import { SyncRequests } from '../events/log-sync/sync-requests.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 

@@ -27,16 +27,16 @@ export class FakeEgressService {
   readonly held = new Map<string, Promise<void>>();
   /** Questions that the proxy gave up. */
   abandoned = 0;
-  readonly #server: Server;
+  private readonly server: Server;
 
   private constructor() {
-    this.#server = createServer(async (request, response) => {
+    this.server = createServer(async (request, response) => {
       const body: unknown = request.method === 'POST' ? await json(request) : null;
       response.once('close', () => {
         this.abandoned += response.writableFinished ? 0 : 1;
       });
       await this.held.get(String(request.headers[CREDENTIAL_HEADER]));
-      const { status, answer } = this.#answer(request.url ?? '', request.headers, body);
+      const { status, answer } = this.answer(request.url ?? '', request.headers, body);
       response
         .writeHead(status, { 'Content-Type': 'application/json' })
         .end(answer && JSON.stringify(answer));
@@ -45,15 +45,15 @@ export class FakeEgressService {
 
   static async start(): Promise<FakeEgressService & { address: URL }> {
     const service = new FakeEgressService();
-    const port = await startListening(service.#server);
+    const port = await startListening(service.server);
     return Object.assign(service, { address: new URL(`http://127.0.0.1:${port}`) });
   }
 
   async stop(): Promise<void> {
-    await stopServer(this.#server);
+    await stopServer(this.server);
   }
 
-  #answer(
+  private answer(
     url: string,
     headers: NodeJS.Dict<string | string[]>,
     body: unknown,

@@ -50,7 +50,7 @@ export class ProxyWorld {
   readonly resolved: string[] = [];
   readonly received: Received[] = [];
   answer: RequestListener = (_request, response) => response.end('hello\n');
-  #closing: (() => Promise<unknown>)[] = [];
+  private closing: (() => Promise<unknown>)[] = [];
 
   private constructor(
     readonly service: FakeEgressService,
@@ -89,7 +89,7 @@ export class ProxyWorld {
 
   async stop(): Promise<void> {
     await this.proxy.close(0);
-    await Promise.all(this.#closing.map((close) => close()));
+    await Promise.all(this.closing.map((close) => close()));
     await this.service.stop();
   }
 
@@ -103,8 +103,8 @@ export class ProxyWorld {
 
   /** A host that speaks plain HTTP; answers its port. */
   async startHost(): Promise<number> {
-    const server = createServer((incoming, response) => void this.#receive(incoming, response));
-    this.#closing.push(() => stopServer(server));
+    const server = createServer((incoming, response) => void this.receive(incoming, response));
+    this.closing.push(() => stopServer(server));
     return await startListening(server);
   }
 
@@ -121,13 +121,13 @@ export class ProxyWorld {
           context((error, made) => callback(error, made));
         },
       },
-      (incoming, response) => void this.#receive(incoming, response),
+      (incoming, response) => void this.receive(incoming, response),
     );
-    this.#closing.push(() => stopServer(server));
+    this.closing.push(() => stopServer(server));
     return { port: await startListening(server), server };
   }
 
-  async #receive(incoming: IncomingMessage, response: Parameters<RequestListener>[1]): Promise<void> {
+  private async receive(incoming: IncomingMessage, response: Parameters<RequestListener>[1]): Promise<void> {
     const { method = '', url = '', headers, rawHeaders } = incoming;
     const received: Received = { method, url, headers, rawHeaders, status: 0, body: '' };
     this.received.push(received);
@@ -139,7 +139,7 @@ export class ProxyWorld {
 
   /** Keeps a server of the test until the end. */
   onStop(close: () => Promise<unknown>): void {
-    this.#closing.push(close);
+    this.closing.push(close);
   }
 
   /** `GET http://…` to the proxy. */

@@ -9,7 +9,7 @@ import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient, type ConversationPage } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError, readShrinking } from '../../agent-servers/agent-server.http.js';
-import { LogSync } from '../../events/follow/log-sync.js';
+import { LogSync } from '../../events/log-sync/log-sync.js';
 import { storableText } from '../../events/store/storable-event.js';
 import { SandboxLifecycleRepository } from '../../sandboxes/sandbox-lifecycle.repository.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';

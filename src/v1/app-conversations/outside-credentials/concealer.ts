@@ -38,8 +38,8 @@ export type Keep = (credential: Concealed, repositories: readonly string[]) => P
 
 /** Puts placeholders in the place of credentials in what a sandbox is sent. */
 export class Concealer {
-  readonly #concealed: readonly Concealed[];
-  #tools: Promise<readonly ToolCredential[]> | undefined;
+  private readonly concealed: readonly Concealed[];
+  private toolEntries: Promise<readonly ToolCredential[]> | undefined;
 
   constructor(
     concealed: readonly Concealed[],
@@ -48,7 +48,7 @@ export class Concealer {
     private readonly tools: () => Promise<readonly ToolCredential[]> = async () => [],
   ) {
     // One within another would leave the rest of that in clear.
-    this.#concealed = concealed.toSorted((one, other) => other.value.length - one.value.length);
+    this.concealed = concealed.toSorted((one, other) => other.value.length - one.value.length);
   }
 
   /** @param repositories addresses of those that a git token in it is for */
@@ -57,7 +57,7 @@ export class Concealer {
     repositories: readonly string[] = [],
   ): Promise<string | T> {
     let shown: string | T = text;
-    for (const credential of this.#concealed) {
+    for (const credential of this.concealed) {
       if (shown?.includes(credential.value) === true) {
         const placeholder = await this.keep(credential, repositories);
         shown = shown.replaceAll(credential.value, () => placeholder);
@@ -69,12 +69,12 @@ export class Concealer {
   /** Has a placeholder for each. Returns those of tool servers. */
   async all(): Promise<readonly ToolCredential[]> {
     const tools = await this.known();
-    await Promise.all([...this.#concealed, ...tools].map((credential) => this.keep(credential, [])));
+    await Promise.all([...this.concealed, ...tools].map((credential) => this.keep(credential, [])));
     return tools;
   }
 
   private known(): Promise<readonly ToolCredential[]> {
-    return (this.#tools ??= this.tools());
+    return (this.toolEntries ??= this.tools());
   }
 
   async start(request: StartConversationRequest): Promise<StartConversationRequest> {
@@ -146,7 +146,7 @@ export class Concealer {
     const credentials: GivenGitAccess['credentials'] = [];
     // A model's key may be the same text, as at GitHub Models, and goes elsewhere.
     const tokens = new Concealer(
-      this.#concealed.filter(({ source }) => source.kind === 'git'),
+      this.concealed.filter(({ source }) => source.kind === 'git'),
       this.keep,
     );
     for (const credential of access.credentials) {

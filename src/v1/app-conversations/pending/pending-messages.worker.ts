@@ -8,8 +8,8 @@ import {
 } from '../../../database/leased-rows/leased-worker.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
-import { readLogAfter } from '../../events/follow/log-sync.js';
-import { SyncRequests } from '../../events/follow/sync-requests.js';
+import { readLogAfter } from '../../events/log-sync/log-sync.js';
+import { SyncRequests } from '../../events/log-sync/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { ConversationQueries } from '../conversation.queries.js';

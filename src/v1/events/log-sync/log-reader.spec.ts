@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { FakeConversationServer } from '../../../../test/fakes/fake-conversation-server.js';
 import { until } from '../../../../test/support/until.js';
-import { ConversationFollower } from './conversation-follower.js';
+import { LogReader } from './log-reader.js';
 
 const PROGRESS = { eventCount: 1, lastEventId: 'last', bytes: 1, isFull: false, since: new Date(0) };
 
@@ -13,7 +13,7 @@ it('stops only once its reading is over, also the one that a frame from elsewher
   let gate = Promise.resolve();
   let stored = 0;
   let reading = 0;
-  const follower = new ConversationFollower({
+  const follower = new LogReader({
     conversationId: id,
     sync: {
       progress: async () => PROGRESS,

@@ -77,7 +77,7 @@ export interface ClaimedConversation {
  * Every process runs these statements every few seconds, so they join the sandboxes.
  */
 @Injectable()
-export class FollowLeaseRepository {
+export class LogLeaseRepository {
   /** Identifies this process; never reused. */
   private readonly follower = randomUUID();
 

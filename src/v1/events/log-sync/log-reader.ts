@@ -26,8 +26,8 @@ interface FollowerOptions {
  * Follows one conversation's log. Events from the socket that continue the stored log are stored as they are; any
  * other news makes it read the log. Reads never overlap; requests during a read cause one more read.
  */
-export class ConversationFollower {
-  private readonly logger = new Logger(ConversationFollower.name);
+export class LogReader {
+  private readonly logger = new Logger(LogReader.name);
   private readonly stopped = new AbortController();
   /** The target is out of date once the sandbox has stopped. */
   private watch: { socket: AgentServerWatch; target: AgentServerTarget } | null = null;

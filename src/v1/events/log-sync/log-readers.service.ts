@@ -6,12 +6,8 @@ import { Metrics } from '../../../observability/metrics.js';
 import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { OPENED_CHANNEL } from '../followed-conversation.repository.js';
-import type { ConversationFollower } from './conversation-follower.js';
-import {
-  type ClaimedConversation,
-  type ClaimFilter,
-  FollowLeaseRepository,
-} from './follow-lease.repository.js';
+import type { LogReader } from './log-reader.js';
+import { type ClaimedConversation, type ClaimFilter, LogLeaseRepository } from './log-lease.repository.js';
 import { LogSync } from './log-sync.js';
 import { SyncRequests } from './sync-requests.js';
 
@@ -21,18 +17,18 @@ const FAILURE = 'failed to update followed conversations';
 
 interface FollowedLog {
   sandboxId: string;
-  follower: ConversationFollower;
+  reader: LogReader;
   generation: number | null;
 }
 
 /** The lease of a process only saves work: each event is stored once whichever process reads it. */
 @Injectable()
-export class FollowersService extends BackgroundLoop {
+export class LogReadersService extends BackgroundLoop {
   private readonly followed = new Map<string, FollowedLog>();
   private renewAt = -Infinity;
 
   constructor(
-    private readonly leases: FollowLeaseRepository,
+    private readonly leases: LogLeaseRepository,
     private readonly sync: LogSync,
     private readonly running: RunningSandboxQueries,
     private readonly sandboxes: SandboxEvents,
@@ -40,13 +36,13 @@ export class FollowersService extends BackgroundLoop {
     private readonly syncRequests: SyncRequests,
     metrics: Metrics,
   ) {
-    super(CLAIM_MS, new Logger(FollowersService.name), FAILURE, 'warn');
+    super(CLAIM_MS, new Logger(LogReadersService.name), FAILURE, 'warn');
     metrics.addGauge({
       name: 'slipway_event_followers',
       help: 'Conversations whose events this replica copies from agent servers, by how the last read went',
       label: 'state',
       read: async () => {
-        const failing = [...this.followed.values()].filter(({ follower }) => follower.isFailing).length;
+        const failing = [...this.followed.values()].filter(({ reader }) => reader.isFailing).length;
         return new Map([
           ['reading', this.followed.size - failing],
           ['failing', failing],
@@ -64,8 +60,8 @@ export class FollowersService extends BackgroundLoop {
 
   override onApplicationBootstrap(): void {
     this.syncRequests.listen(
-      (conversationId) => this.followed.get(conversationId)?.follower.announce(),
-      () => this.followed.forEach(({ follower }) => follower.requestSync()),
+      (conversationId) => this.followed.get(conversationId)?.reader.announce(),
+      () => this.followed.forEach(({ reader }) => reader.requestSync()),
     );
     this.notifications.listen(OPENED_CHANNEL, (conversationId) => {
       this.inBackground(() => this.claim({ conversationId }));
@@ -95,24 +91,24 @@ export class FollowersService extends BackgroundLoop {
       return;
     }
     // Imported late because it loads a WebSocket client.
-    const { ConversationFollower: Follower } = await import('./conversation-follower.js');
+    const { LogReader: Reader } = await import('./log-reader.js');
     for (const claimed of claims) {
-      this.follow(claimed, Follower);
+      this.follow(claimed, Reader);
     }
   }
 
-  private follow({ id, sandboxId }: ClaimedConversation, Follower: typeof ConversationFollower): void {
+  private follow({ id, sandboxId }: ClaimedConversation, Reader: typeof LogReader): void {
     const known = this.followed.get(id);
-    const follower =
-      known?.follower ??
-      new Follower({
+    const reader =
+      known?.reader ??
+      new Reader({
         conversationId: id,
         sync: this.sync,
         findTarget: () => this.running.target(sandboxId),
         onRemoved: () => this.followed.delete(id),
       });
-    this.followed.set(id, { sandboxId, follower, generation: known?.generation ?? null });
-    follower.requestSync();
+    this.followed.set(id, { sandboxId, reader, generation: known?.generation ?? null });
+    reader.requestSync();
   }
 
   private async renew(): Promise<void> {
@@ -125,7 +121,7 @@ export class FollowersService extends BackgroundLoop {
       const followed = this.followed.get(id);
       if (followed && followed.generation !== generation) {
         if (followed.generation !== null) {
-          followed.follower.restart();
+          followed.reader.restart();
         }
         followed.generation = generation;
       }
@@ -142,7 +138,7 @@ export class FollowersService extends BackgroundLoop {
   private async stop(conversationIds: readonly string[]): Promise<void> {
     const stopping = conversationIds.flatMap((id) => this.followed.get(id) ?? []);
     conversationIds.forEach((id) => this.followed.delete(id));
-    await Promise.all(stopping.map(({ follower }) => follower.stop()));
+    await Promise.all(stopping.map(({ reader }) => reader.stop()));
     await this.leases.release(conversationIds);
   }
 
