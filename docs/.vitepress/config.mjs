@@ -116,7 +116,7 @@ function linkPages({ tokens, env }) {
         continue;
       }
       const page = [target, path.join(target, 'README.md')].find(
-        (file) => file.endsWith('.md') && existsSync(path.join(ROOT, file)),
+        (file) => file.endsWith('.md') && !file.startsWith('packages/') && existsSync(path.join(ROOT, file)),
       );
       if (page === undefined) {
         token.tag = 'span';
