@@ -104,11 +104,19 @@ const WANTED: WantedFailure[] = [
   },
   {
     checks: ['RejectedPositiveData'],
-    operations: '(POST|PUT) /api/(v1/)?secrets(/\\{\\w+\\})?',
+    operations: '(POST|PUT) /api/(v1/|organizations/\\{organization_id\\}/)?secrets(/\\{\\w+\\})?',
     statuses: [422],
     answer:
       'a host such as|never sent|of one line|tells nothing of the value|no other secret has|secrets with hosts',
     because: 'JSON Schema cannot parse hosts, nor tell what is sent from what signs.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
+    operations:
+      'POST /api/v1/sandboxes/\\{id\\}/egress/allow|(POST|PATCH) /api/(v1/)?(settings|app-conversations|organizations/\\{organization_id\\}/settings).*',
+    statuses: [422],
+    answer: '"host"|"sandbox_egress"|"egress"',
+    because: 'JSON Schema cannot parse hosts, and knows no lists of them.',
   },
   {
     checks: ['AcceptedNegativeData'],

@@ -218,8 +218,8 @@ function bounds(least: number, most: number): Rules {
 const FLAGS: readonly unknown[] = ['true', 1, 'false', 0];
 
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
-export const Flag = fieldOf(() => ({
-  schema: { type: Boolean },
+export const Flag = fieldOf(({ form }: { form?: Form }) => ({
+  schema: { type: Boolean, ...form },
   coerce: (value) => (FLAGS.includes(value) ? value === 'true' || value === 1 : value),
   rules: {
     isScalar: must((value) => typeof value !== 'object', 'bool_type', 'Expected true or false.'),

@@ -19,7 +19,11 @@ export class AllowEgressDto {
   })
   host: string;
 
-  @Flag('For one request alone: nothing else can be allowed here.', { required: true, example: true })
+  @Flag('For one request alone: nothing else can be allowed here.', {
+    required: true,
+    example: true,
+    form: { enum: [true] },
+  })
   @customRule(
     'isOnce',
     must((once) => once === true, 'value_error', 'Expected true: add a rule for more than once.'),

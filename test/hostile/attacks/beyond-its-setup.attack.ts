@@ -66,7 +66,7 @@ async function attack(
   const sandbox = jsonText(await client.startTask(task), 'sandbox_id') ?? '';
   // What a setup script leaves behind itself ends with it.
   await client.agentServer(sandbox, 'POST', '/api/bash/start_bash_command', {
-    command: `curl -sN -m 300 http://${setup.address}/slow; while :; do ${CURL} http://${setup.address}/late; sleep 0.1; done`,
+    command: `curl -sN -m 300 http://${setup.address}/slow; until [ -e "$HOME"/enough ]; do ${CURL} http://${setup.address}/late; sleep 0.1; done; touch "$HOME"/ended`,
     timeout: 300,
   });
   await until(() => setup.open.size > 0);
@@ -80,6 +80,11 @@ async function attack(
   };
   await run(`${CURL} http://${setup.address}/agent; ${CURL} http://${never.address}/agent`);
   const after = setup.asked.slice(before);
+  // It would use up what is allowed once.
+  await client.agentServer(sandbox, 'POST', '/api/bash/execute_bash_command', {
+    command: 'touch "$HOME"/enough; until [ -e "$HOME"/ended ]; do sleep 0.1; done',
+    timeout: 60,
+  });
 
   const allow = (host: string): Promise<unknown> =>
     client.post(`/api/v1/sandboxes/${sandboxId}/egress/allow`, { host, once: true });

@@ -22,6 +22,9 @@ export class OrganizationConversationIdDto extends OrganizationIdDto {
   conversation_id: string;
 }
 
+const STATUS = CONVERSATION_STATUSES.join('|');
+const STATUSES_FORM = `^(?:${STATUS})(?:,(?:${STATUS}))*$`;
+
 export class OrganizationConversationsQueryDto {
   @Text('Part of the title or of the address of the owner, or the id of the sandbox.', {
     example: 'parser',
@@ -37,6 +40,7 @@ export class OrganizationConversationsQueryDto {
 
   @Text('What the agent does, of sandboxes that run: one or more, with commas.', {
     example: 'running,paused',
+    form: { pattern: STATUSES_FORM },
     rule: (text) =>
       text.split(',').every(isStatus)
         ? null
