@@ -26,7 +26,7 @@ export class AllowEgressDto {
   })
   @customRule(
     'isOnce',
-    must((once) => once === true, 'value_error', 'Expected true: add a rule for more than once.'),
+    must((once) => once === true, 'enum', 'Expected true: add a rule for more than once.'),
   )
   once: true;
 }
