@@ -216,8 +216,8 @@ export class OrganizationRefusalsController {
   }
 
   @All(NOT_OFFERED)
-  refuse(@Req() { method, route }: Request): never {
-    throw notOffered(`${method} ${String(Object(route).path)}`);
+  refuse(@Req() { method, path }: Request): never {
+    throw notOffered(`${method} ${path}`);
   }
 }
 
