@@ -123,12 +123,16 @@ describe('the organization of the installation', () => {
     ['post', `${ORG}/budgets/adoption`],
     ['get', `${ORG}/conversations/usage-stats`],
     ['get', `${ORG}/conversations/export`],
-    ['get', `${ORG}/conversations/${randomUUID()}`],
     ['get', `${ORG}/provider-connections`],
   ] as const)('says what of the peer is not offered: %s %s', async (method, path) => {
     const { body } = await ask(owner, method, path).expect(501);
     expect(body.code).toBe('not_offered');
     expect(body.detail).toContain(`${method.toUpperCase()} ${path} is not offered here`);
+  });
+
+  it('says where one conversation is asked for', async () => {
+    const { body } = await ask(owner, 'get', `${ORG}/conversations/${randomUUID()}`).expect(501);
+    expect(body).toMatchObject({ code: 'not_offered', detail: expect.stringContaining('?ids=') });
   });
 });
 
