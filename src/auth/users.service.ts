@@ -102,7 +102,7 @@ export class UsersService {
   /**
    * Removes a user with all data, but for conversations and sandboxes: another user gets them or, without one, they are
    * kept paused for a while.
-   * @param ownerId who asks as an owner of the organization; null: nobody has to be one
+   * @param ownerId who asks as an owner of the organization; null: the caller need not be one
    * @throws DomainError not_found, forbidden, or conflict for the last administrator; InvalidInputError for no other user
    */
   async remove(id: string, handOverTo: string | null = null, ownerId: string | null = null): Promise<void> {

@@ -303,7 +303,7 @@ function echoesOf(
   return { ...below, ...(isOwnModel && { llm_model: undefined }) };
 }
 
-/** What a member is before a change. A default is nobody's choice where another value lies below. */
+/** What a member is before a change. A default that lies over another value was not chosen by the owner. */
 function standing(
   row: StoredRow | null,
   column: PlainColumn,

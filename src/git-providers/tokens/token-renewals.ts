@@ -130,14 +130,14 @@ export class TokenRenewals {
       const renewed = await this.ask(name, refreshToken, userId);
       if (renewed === null) {
         await this.tokens.dropRenewal(userId, name, token);
-        this.logger.warn('a git token cannot be renewed any more', { provider: name });
+        this.logger.warn('failed to renew git token for good', { provider: name });
       } else {
         await this.tokens.storeRenewed(userId, name, token, renewed);
       }
       return true;
     } catch (error) {
       // The claim stays, so that a host in trouble is not asked by each request.
-      this.logger.warn('failed to renew a git token', { provider: name, error: errorMessage(error) });
+      this.logger.warn('failed to renew git token', { provider: name, error: errorMessage(error) });
       return false;
     }
   }

@@ -7,7 +7,7 @@ import type { Conversation } from './conversation-queries.js';
 import { type AgentEvent, isOpen, stepsOf } from './events.js';
 import { TimelineItem } from './timeline.js';
 
-/** A conversation of somebody else, as it is stored: its stream is its owner's. */
+/** A conversation of another user, as it is stored: only its owner gets the stream. */
 export function SharedConversation({ conversation }: { conversation: Conversation }) {
   const { id, title, created_by_email: owner, visibility, sandbox_id: sandbox } = conversation;
   const events = useInfiniteQuery({
