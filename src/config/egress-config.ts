@@ -1,5 +1,9 @@
 import { parseJson } from '@slipway/common/json-access.js';
+import type { SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 import { ChoiceVariable, For, FromVariable, IntegerVariable, PathVariable } from './variables.js';
+
+/** Backends that can give sandboxes no way out but the egress proxy. */
+export const BACKENDS_WITH_EGRESS: readonly SandboxBackendKind[] = ['process'];
 
 /** What sandboxes may reach. */
 export class EgressConfig {

@@ -20,7 +20,7 @@ import {
   type PublicGitServer,
 } from './git-config.js';
 import { OidcConfig } from './oidc-config.js';
-import { EgressConfig } from './egress-config.js';
+import { BACKENDS_WITH_EGRESS, EgressConfig } from './egress-config.js';
 import { SandboxConfig } from './sandbox-config.js';
 import { misspeltVariables } from './misspelt-variables.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
@@ -147,7 +147,7 @@ function readEgress(variables: Variables, { backend, isolation, network }: Sandb
   const egress = readGroup(EgressConfig, variables);
   if (
     egress.credentials === 'outside' &&
-    (backend !== 'process' || isolation === 'none' || network === 'shared')
+    (!BACKENDS_WITH_EGRESS.includes(backend) || isolation === 'none' || network === 'shared')
   ) {
     throw new ConfigError(
       'SANDBOX_CREDENTIALS: outside is for process sandboxes with a network of their own alone so far; take it away, or SANDBOX_BACKEND, SANDBOX_ISOLATION=none and SANDBOX_NETWORK=shared',

@@ -73,7 +73,7 @@ describe('variables of a sandbox that leaves by its own proxy', () => {
     ],
     ['other programs', { kind: 'command', command: 'p', args: [] }, 'NODE_USE_ENV_PROXY'],
   ])('has %s use the proxy', (_, program, name) => {
-    expect(egressVariables({ id: 'a', program }, access)).toMatchObject({
+    expect(egressVariables({ id: 'a', program }, access, '127.0.0.1')).toMatchObject({
       https_proxy: 'http://a:id.secret@127.0.0.1:3180',
       [name]: '1',
     });
@@ -82,7 +82,7 @@ describe('variables of a sandbox that leaves by its own proxy', () => {
   it('names an authority only where there is one', () => {
     const program = { kind: 'native', image: null } as const;
     const names = (authority: string | null): string[] =>
-      Object.keys(egressVariables({ id: 'a', program }, { ...access, authority }));
+      Object.keys(egressVariables({ id: 'a', program }, { ...access, authority }, '127.0.0.1'));
     expect(names(null)).not.toContain('SLIPWAY_AUTHORITY_1000');
     expect(names('PEM')).toContain('SLIPWAY_AUTHORITY_1000');
   });

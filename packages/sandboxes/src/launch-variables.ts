@@ -62,12 +62,14 @@ const LATE_PROXY = 'SLIPWAY_LATE_PROXY';
 /**
  * Returns the variables of a sandbox that reaches nothing but through its own proxy, and whose program runs on the service's
  * Node.js.
+ * @param host where the sandbox finds the proxy
  */
 export function egressVariables(
   { id, program }: Pick<SandboxLaunch, 'id' | 'program'>,
   { port, credential, authority }: EgressAccess,
+  host: string,
 ): Record<string, string> {
-  const proxy = `http://${id}:${credential}@127.0.0.1:${port}`;
+  const proxy = `http://${id}:${credential}@${host}:${port}`;
   const exempt = [...LOOPBACK_HOSTS, '127.0.0.0/8'].flatMap(spellings).join(',');
   const variables = [
     ...PROXY_VARIABLES.flatMap((name) => inBothCases(name, proxy)),

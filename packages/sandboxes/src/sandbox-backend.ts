@@ -63,7 +63,7 @@ export interface PodSettings {
 
 /** The way out of a sandbox that has rules. */
 export interface EgressAccess {
-  /** The proxy's port on loopback of the sandbox's host. */
+  /** The proxy's port; at which host a sandbox finds it is the backend's to know. */
   port: number;
   /** Identifies the sandbox to the proxy. */
   credential: string;

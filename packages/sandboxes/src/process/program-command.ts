@@ -164,7 +164,7 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
       ? protocolVariables(launch, paths, workspace, port ?? OWN_PORT)
       : {}),
     ...launch.env,
-    ...(launch.egress !== undefined && egressVariables(launch, launch.egress)),
+    ...(launch.egress !== undefined && egressVariables(launch, launch.egress, '127.0.0.1')),
     ...portVariables(ports, host),
     [MARKER_VARIABLE]: marker.slice(MARKER_VARIABLE.length + 1),
   };

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { BACKENDS_WITH_EGRESS } from '../../../config/egress-config.js';
 import { EgressRulebook } from '../../../config/egress-rulebook.js';
 import type { EgressRuleSet } from '../../../config/egress-rules.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
@@ -80,7 +81,7 @@ export class SandboxEgress {
       return undefined;
     }
     const { backend } = this.config.sandboxes;
-    if (backend !== 'process') {
+    if (!BACKENDS_WITH_EGRESS.includes(backend)) {
       throw new SandboxBackendError(
         `Its rules (SANDBOX_EGRESS, \`egress\` of ${spec.id} or of the start, \`sandbox_egress\` of the settings) cannot be kept by ${backend} sandboxes yet: use SANDBOX_BACKEND=process, or take them away.`,
       );
