@@ -127,6 +127,14 @@ export class SettingsCipher {
   }
 }
 
+/** `settings` is null for an owner who stored none. */
+interface SettingsWithKeys {
+  settings: Pick<SettingsRow, PlainColumn> | null;
+  keys: SettingsKeys;
+  details: SettingsDetails;
+  document: SettingsDocument;
+}
+
 /** What is merged into a row: new values of columns, and what becomes of the details. */
 export interface SettingsChange {
   columns: SettingsChanges;
@@ -199,21 +207,15 @@ export class SettingsRepository extends Repository<Settings> {
     return { ...emptySettingsRow(), ...document, ...rest };
   }
 
-  /** `settings` is null for a user who stored none. @throws SecretDecryptionError */
-  async loadWithKeys(
-    userId: string,
-    manager: EntityManager = this.manager,
-  ): Promise<{
-    settings: Pick<SettingsRow, PlainColumn> | null;
-    keys: SettingsKeys;
-    details: SettingsDetails;
-    document: SettingsDocument;
-  }> {
-    const row = await manager.findOneBy(Settings, { userId });
-    const { document = {} } = row ?? {};
-    const settings = row && { ...emptySettingsRow(), ...document };
-    const [keys, details] = [this.cipher.keysOf(userId, row), this.cipher.detailsOf(userId, row)];
-    return { settings, keys, details, document };
+  /** @throws SecretDecryptionError */
+  async loadWithKeys(userId: string, manager: EntityManager = this.manager): Promise<SettingsWithKeys> {
+    return this.withKeys(userId, await manager.findOneBy(Settings, { userId }));
+  }
+
+  /** Returns what {@link loadWithKeys} finds, by owner. */
+  async loadEachWithKeys(ownerIds: readonly string[]): Promise<(ownerId: string) => SettingsWithKeys> {
+    const rows = await this.findBy({ userId: In(ownerIds) });
+    return (ownerId) => this.withKeys(ownerId, rows.find(({ userId }) => userId === ownerId) ?? null);
   }
 
   /** The members that may be shown, those of the user over those of the organization. */
@@ -266,6 +268,13 @@ export class SettingsRepository extends Repository<Settings> {
       );
     }
     return { before, after: inColumns({ ...EMPTY_ROW, ...row, document, ...encrypted }) };
+  }
+
+  private withKeys(ownerId: string, row: Settings | null): SettingsWithKeys {
+    const { document = {} } = row ?? {};
+    const settings = row && { ...emptySettingsRow(), ...document };
+    const [keys, details] = [this.cipher.keysOf(ownerId, row), this.cipher.detailsOf(ownerId, row)];
+    return { settings, keys, details, document };
   }
 
   private async documentBelow(manager: EntityManager, ownerId: string): Promise<SettingsDocument> {

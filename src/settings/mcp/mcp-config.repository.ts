@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
-import { Column, DataSource, Entity, type EntityManager, Repository, UpdateDateColumn } from 'typeorm';
+import { Column, DataSource, Entity, type EntityManager, In, Repository, UpdateDateColumn } from 'typeorm';
 import { type AuditDetails, AuditRepository } from '../../audit/audit.repository.js';
 import { UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
@@ -70,6 +70,12 @@ export class McpConfigRepository extends Repository<McpConfig> {
    */
   async read(userId: string): Promise<ClearMcpConfig | null> {
     return this.inClear(userId, await this.findOneBy({ userId }));
+  }
+
+  /** Returns what {@link read} finds, by owner. */
+  async readEach(ownerIds: readonly string[]): Promise<(ownerId: string) => ClearMcpConfig | null> {
+    const rows = await this.findBy({ userId: In(ownerIds) });
+    return (ownerId) => this.inClear(ownerId, rows.find(({ userId }) => userId === ownerId) ?? null);
   }
 
   /**

@@ -55,14 +55,13 @@ export class AgentSecretsReader {
     isVisible: SecretFilter,
     shown = inClear,
   ): Promise<Map<string, AgentSecret>> {
-    const [tokens, custom, shared] = await Promise.all([
+    const [tokens, stored] = await Promise.all([
       this.config.agent.exposeGitTokens
         ? this.gitTokens.list(userId, credentials)
         : new Map<string, AgentSecret>(),
-      this.secrets.read(userId),
-      this.secrets.read(INSTALLATION_ORGANIZATION_ID),
+      this.secrets.readEach([userId, INSTALLATION_ORGANIZATION_ID]),
     ]);
-    const visible = async (secrets: typeof custom): Promise<[string, AgentSecret][]> =>
+    const visible = async (secrets: ClearSecret[]): Promise<[string, AgentSecret][]> =>
       await Promise.all(
         secrets
           .filter(({ name }) => isVisible(name, false))
@@ -70,10 +69,10 @@ export class AgentSecretsReader {
             return [secret.name, { value: await shown(secret), description: secret.description }];
           }),
       );
-    const own = await visible(custom);
+    const own = await visible(stored(userId));
     const names = new Set(own.map(([name]) => name));
     return new Map<string, AgentSecret>([
-      ...(await visible(shared.filter(({ name }) => !names.has(name)))),
+      ...(await visible(stored(INSTALLATION_ORGANIZATION_ID).filter(({ name }) => !names.has(name)))),
       ...[...tokens].filter(([name]) => isVisible(name, true)),
       ...own,
     ]);

@@ -146,21 +146,21 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
   }
 
   /**
-   * All of a user's secrets in clear, by name.
-   * @throws SecretDecryptionError when one is not readable with the configured keys
+   * Returns all secrets in clear, by name, of an owner among those that are given. It throws SecretDecryptionError when one is
+   * not readable with the configured keys.
    */
-  async read(userId: string): Promise<ClearSecret[]> {
-    const rows = await this.find({ where: { userId }, order: { name: 'ASC' } });
-    return rows.map((row) => this.inClear(row));
+  async readEach(ownerIds: readonly string[]): Promise<(ownerId: string) => ClearSecret[]> {
+    const rows = await this.find({ where: { userId: In(ownerIds) }, order: { name: 'ASC' } });
+    return (ownerId) => rows.filter(({ userId }) => userId === ownerId).map((row) => this.inClear(row));
   }
 
-  /** Those whose value is put in outside of sandboxes. @throws SecretDecryptionError as {@link read} */
+  /** Those whose value is put in outside of sandboxes. @throws SecretDecryptionError as {@link readEach} */
   async readOutside(userId: string): Promise<ClearSecret[]> {
     const rows = await this.findBy({ userId, injection: Not(IsNull()) });
     return rows.map((row) => this.inClear(row));
   }
 
-  /** One in clear; null when there is none of that name. @throws SecretDecryptionError as {@link read} */
+  /** One in clear; null when there is none of that name. @throws SecretDecryptionError as {@link readEach} */
   async readOne(userId: string, name: string): Promise<ClearSecret | null> {
     const row = await this.findOneBy({ userId, name });
     return row && this.inClear(row);

@@ -149,10 +149,8 @@ export class AgentInputsReader {
 
   /** Needs only the database; a null profile means the settings. Throws SecretDecryptionError. */
   async readConfiguration(userId: string, profile: string | null): Promise<AgentConfiguration> {
-    const [own, organization] = await Promise.all([
-      this.stored(userId, profile),
-      this.stored(INSTALLATION_ORGANIZATION_ID, profile),
-    ]);
+    const stored = await this.stored([userId, INSTALLATION_ORGANIZATION_ID], profile);
+    const [own, organization] = [stored(userId), stored(INSTALLATION_ORGANIZATION_ID)];
     const isOwn = own.profile !== null || organization.profile === null;
     const shared = isOwn ? organization.settings : withProfile(organization.settings, organization.profile);
     const settings = isOwn ? withProfile(own.settings, own.profile) : withoutModel(own.settings);
@@ -173,14 +171,24 @@ export class AgentInputsReader {
     };
   }
 
-  private async stored(ownerId: string, profile: string | null): Promise<StoredInputs> {
-    const [{ settings: row, keys, details, document }, mcpConfig, found] = await Promise.all([
-      this.settings.loadWithKeys(ownerId),
-      this.mcpConfigs.read(ownerId),
-      profile === null ? null : this.profiles.findNamed(ownerId, profile),
+  private async stored(
+    ownerIds: readonly string[],
+    profile: string | null,
+  ): Promise<(ownerId: string) => StoredInputs> {
+    const [settingsOf, mcpConfigOf, profiles] = await Promise.all([
+      this.settings.loadEachWithKeys(ownerIds),
+      this.mcpConfigs.readEach(ownerIds),
+      profile === null ? [] : Promise.all(ownerIds.map((id) => this.profiles.findNamed(id, profile))),
     ]);
-    const settings = agentSettings(row, keys, details);
-    return { document, settings, mcpConfig, profile: found?.config ?? null };
+    return (ownerId) => {
+      const { settings, keys, details, document } = settingsOf(ownerId);
+      return {
+        document,
+        settings: agentSettings(settings, keys, details),
+        mcpConfig: mcpConfigOf(ownerId),
+        profile: profiles[ownerIds.indexOf(ownerId)]?.config ?? null,
+      };
+    };
   }
 
   /**
