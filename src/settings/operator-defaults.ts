@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { AppConfig } from '../config/app-config.js';
 import { ConfigError, parseConfigured, readConfigured } from '../config/config.error.js';
-import type { ClearMcpConfig } from './mcp/mcp-secrets.js';
 import { patchNamedServers } from './mcp/named-servers.js';
+import type { ToolServer } from './mcp/tool-servers.js';
 import { type SettingsLayer, sharedModel } from './settings-layers.js';
 
 const FILE = 'DEFAULT_MCP_SERVERS_FILE';
@@ -13,7 +13,7 @@ const FILE = 'DEFAULT_MCP_SERVERS_FILE';
 /** What the operator gives to users who have none of their own: never stored with theirs, and never shown but for its name. */
 @Injectable()
 export class OperatorDefaults implements OnModuleInit {
-  private toolServers: ClearMcpConfig | null = null;
+  private toolServers: ToolServer[] | null = null;
 
   constructor(private readonly config: AppConfig) {}
 
@@ -37,14 +37,14 @@ export class OperatorDefaults implements OnModuleInit {
 }
 
 /** @throws ConfigError with the first mistake */
-async function readMcpServers(file: string): Promise<ClearMcpConfig | null> {
-  const servers = await readConfigured(FILE, file, async () =>
+async function readMcpServers(file: string): Promise<ToolServer[] | null> {
+  const given = await readConfigured(FILE, file, async () =>
     parseConfigured(await readFile(file, 'utf8'), namedValues(z.string().min(1), z.unknown())),
   );
-  const { config, problems } = patchNamedServers(null, servers, []);
+  const { servers, problems } = patchNamedServers(null, given, []);
   const [problem] = problems;
   if (problem !== undefined) {
     throw new ConfigError(`${FILE}: ${file}: ${problem.loc.join('.')}: ${problem.msg}`);
   }
-  return config;
+  return servers;
 }

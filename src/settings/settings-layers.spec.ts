@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parsedConfig } from './mcp/mcp-secrets.js';
+import { commandServer, remoteServer } from '../../test/support/sample-tool-servers.js';
 import { type CalledModel, layered, NO_MODEL, type SettingsLayer, sharedModel } from './settings-layers.js';
 
 const GATEWAY = 'https://gateway.example.com/v1';
@@ -173,29 +173,17 @@ describe('layered', () => {
   });
 
   it('adds tool servers whose names are free', () => {
-    const servers = (...names: string[]): SettingsLayer['toolServers'] =>
-      parsedConfig(
-        JSON.stringify({
-          sseServers: [],
-          shttpServers: names.map((name) => ({
-            url: `https://${name}.example.com`,
-            apiKey: null,
-            details: { name },
-          })),
-          stdioServers: [{ name: 'files', command: names.join('-'), args: [], env: [] }],
-        }),
-      );
+    const servers = (...names: string[]): SettingsLayer['toolServers'] => [
+      commandServer('files', { command: names.join('-') }),
+      ...names.map((name) => remoteServer(`https://${name}.example.com`, { name })),
+    ];
 
     const { toolServers } = layered(
       layer('user', { toolServers: servers('mine', 'both') }),
       layer('operator', { toolServers: servers('both', 'files', 'given') }),
     );
 
-    expect(toolServers?.stdioServers.map(({ command }) => command)).toEqual(['mine-both']);
-    expect(toolServers?.shttpServers.map(({ details }) => details?.['name'])).toEqual([
-      'mine',
-      'both',
-      'given',
-    ]);
+    expect(toolServers?.map(({ name }) => name)).toEqual(['files', 'mine', 'both', 'given']);
+    expect(toolServers).toContainEqual(commandServer('files', { command: 'mine-both' }));
   });
 });

@@ -1,7 +1,7 @@
 import { type JsonObject, without } from '@slipway/common/json-access.js';
 import { isOwnServer } from '@slipway/common/model-endpoint.js';
-import type { ClearMcpConfig } from './mcp/mcp-secrets.js';
 import { namedServers } from './mcp/named-servers.js';
+import type { ToolServer } from './mcp/tool-servers.js';
 import { isSameModelServer } from './model-check.js';
 import type { SettingsDocument } from './settings.schema.js';
 import type { LayerOwner, SettingsKeys, SettingsRow } from './settings-table.js';
@@ -43,7 +43,7 @@ const STEERING_PARAMETERS = ['extra_headers', 'litellm_extra_body'];
 export interface SettingsLayer<Members extends object = SettingsDocument> extends KeyedModel {
   /** Those that are null or absent are those of the layer below. */
   members: Members;
-  toolServers: ClearMcpConfig | null;
+  toolServers: readonly ToolServer[] | null;
 }
 
 /**
@@ -110,19 +110,14 @@ export function sharedModel({ llm, parameters, owner }: KeyedModel): KeyedModel 
 
 /** Those of the upper layer, and those of the lower one whose names are free. */
 export function toolServersOver(
-  own: ClearMcpConfig | null,
-  below: ClearMcpConfig | null,
-): ClearMcpConfig | null {
+  own: readonly ToolServer[] | null,
+  below: readonly ToolServer[] | null,
+): readonly ToolServer[] | null {
   if (own === null || below === null) {
     return own ?? below;
   }
   const taken = namedServers(own);
-  const isFree = ({ name }: { name?: unknown }): boolean => !taken.has(String(name));
-  return {
-    sseServers: [...own.sseServers, ...below.sseServers.filter(({ details = {} }) => isFree(details))],
-    stdioServers: [...own.stdioServers, ...below.stdioServers.filter(isFree)],
-    shttpServers: [...own.shttpServers, ...below.shttpServers.filter(({ details = {} }) => isFree(details))],
-  };
+  return [...own, ...below.filter(({ name }) => name === null || !taken.has(name))];
 }
 
 /** Whether a layer's key may go where a model is called that has neither an address nor a key. */

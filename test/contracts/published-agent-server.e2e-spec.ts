@@ -32,6 +32,7 @@ import {
   publishedValues,
   requestProblems,
 } from '../../packages/agent-server/test/support/published-agent-server.js';
+import { commandServer, remoteServer } from '../support/sample-tool-servers.js';
 
 const ID = randomUUID();
 const KEY = randomUUID();
@@ -112,11 +113,11 @@ const EVERYTHING: AgentStart = {
     llm_api_key: 'sk-model',
     search_api_key: 'tvly',
   },
-  mcpConfig: {
-    sseServers: [{ url: 'https://sse.example.com', apiKey: 'k1' }],
-    shttpServers: [{ url: 'https://http.example.com', apiKey: null }],
-    stdioServers: [{ name: 'files', command: 'npx', args: ['-y', 'files'], env: new Map([['TOKEN', 'k2']]) }],
-  },
+  mcpConfig: [
+    commandServer('files', { args: ['-y', 'files'], env: new Map([['TOKEN', 'k2']]) }),
+    remoteServer('https://sse.example.com', { transport: 'sse', apiKey: 'k1' }),
+    remoteServer('https://http.example.com'),
+  ],
   secrets: new Map([
     ['A', { value: '1', description: 'one' }],
     ['B', { value: '2', description: null }],

@@ -11,6 +11,7 @@ import { McpConfigService } from '../../src/settings/mcp/mcp-config.service.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
 import { untilBlocked } from '../support/until-blocked.js';
+import { commandServer, remoteServer } from '../support/sample-tool-servers.js';
 
 const SSE_URL = 'https://sse.example.com';
 const MASK = '**********';
@@ -32,24 +33,20 @@ const SHOWN = {
   shttp_servers: [{ url: 'wss://shttp.example.com', api_key: MASK }],
 };
 
-const CLEAR = {
-  sseServers: [
-    { url: SSE_URL, apiKey: 'hush-sse' },
-    { url: 'https://open.example.com', apiKey: null },
-  ],
-  stdioServers: [
-    {
-      name: 'files',
-      command: 'npx',
-      args: ['-y', 'files'],
-      env: new Map([
-        ['TOKEN', 'hush-token'],
-        ['MODE', 'hush-mode'],
-      ]),
-    },
-  ],
-  shttpServers: [{ url: 'wss://shttp.example.com', apiKey: 'hush-shttp' }],
-};
+const FILES = commandServer('files', {
+  args: ['-y', 'files'],
+  env: new Map([
+    ['TOKEN', 'hush-token'],
+    ['MODE', 'hush-mode'],
+  ]),
+});
+
+const CLEAR = [
+  FILES,
+  remoteServer(SSE_URL, { transport: 'sse', apiKey: 'hush-sse' }),
+  remoteServer('https://open.example.com', { transport: 'sse' }),
+  remoteServer('wss://shttp.example.com', { apiKey: 'hush-shttp' }),
+];
 
 describe('MCP configuration', () => {
   let app: TestApp;
@@ -89,7 +86,7 @@ describe('MCP configuration', () => {
     expect(await shown()).toEqual(expected);
     await client.store({ mcp_config: expected });
     const { url: _, ...details } = known;
-    expect((await read())?.shttpServers).toEqual([{ url, apiKey: null, details }]);
+    expect(await read()).toContainEqual(remoteServer(url, { details }));
     await client.store({
       mcp_config: {
         shttp_servers: [{ url, tools: null, start_timeout_seconds: null }],
@@ -150,19 +147,11 @@ describe('MCP configuration', () => {
     });
     await client.store({ language: 'en' });
 
-    expect(await read()).toEqual({
-      sseServers: [],
-      stdioServers: [
-        {
-          ...CLEAR.stdioServers[0],
-          env: new Map([
-            ['MODE', 'hush-mode'],
-            ['NEW', 'hush-new'],
-          ]),
-        },
-      ],
-      shttpServers: [],
-    });
+    const env = new Map([
+      ['MODE', 'hush-mode'],
+      ['NEW', 'hush-new'],
+    ]);
+    expect(await read()).toEqual([{ ...FILES, env }]);
   });
 
   it('is cleared by null', async () => {
@@ -200,7 +189,7 @@ describe('MCP configuration', () => {
     });
 
     expect((await masked).status).toBe(200);
-    expect(await read()).toMatchObject({ sseServers: [{ apiKey: 'hush-newest' }] });
+    expect(await read()).toMatchObject([{ apiKey: 'hush-newest' }]);
   });
 
   it('keeps secrets encrypted, each in its place', async () => {

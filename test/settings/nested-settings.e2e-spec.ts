@@ -5,6 +5,7 @@ import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
 import { untilBlocked } from '../support/until-blocked.js';
+import { remoteServer } from '../support/sample-tool-servers.js';
 
 const PATH = '/api/v1/settings';
 interface Shown {
@@ -278,9 +279,13 @@ describe('/api/v1/settings', () => {
         tools: ['search'],
       },
     });
-    expect(await app.app.get(McpConfigRepository).read(user.id)).toMatchObject({
-      shttpServers: [{ apiKey: 'hush-6', details: { name: 'docs', headers: { 'X-Team': 'hush-4' } } }],
-    });
+    expect(await app.app.get(McpConfigRepository).read(user.id)).toContainEqual(
+      expect.objectContaining({
+        name: 'docs',
+        apiKey: 'hush-6',
+        details: { headers: { 'X-Team': 'hush-4' }, timeout: 30, tools: ['search'] },
+      }),
+    );
 
     await store({ agent_settings_diff: { mcp_config: { files: null, docs: { enabled: false } } } });
     expect(await servers()).toMatchObject({ docs: { enabled: false, timeout: 30 } });
@@ -291,14 +296,25 @@ describe('/api/v1/settings', () => {
     expect(await flat.dump()).not.toContain('hush');
   });
 
+  it('bounds what patches add up to, variables of commands too', async () => {
+    const patch = (name: string): object => {
+      const env = Object.fromEntries(
+        Array.from({ length: 10 }, (_, index) => [`V${index}`, 'v'.repeat(60_000)]),
+      );
+      return { agent_settings_diff: { mcp_config: { [name]: { command: 'npx', env } } } };
+    };
+    await store(patch('first'));
+    expect(await problems(patch('second'))).toEqual(['body.agent_settings_diff.mcp_config value_error']);
+    await store({ agent_settings_diff: { mcp_config: null } });
+  });
+
   it('gives the secrets of a tool server to no other one that takes its name', async () => {
     const patch = (docs: object): object => ({ agent_settings_diff: { mcp_config: { docs } } });
     const auth = { strategy: 'bearer', value: 'hush-1' };
     await store(
       patch({ url: 'https://docs.example.com/mcp', auth, headers: { 'X-Team': 'hush-2' }, timeout: 30 }),
     );
-    const stored = async (): Promise<unknown> =>
-      (await app.app.get(McpConfigRepository).read(user.id))?.shttpServers;
+    const stored = async (): Promise<unknown> => app.app.get(McpConfigRepository).read(user.id);
 
     await store(patch({ url: 'https://docs.example.com/v2' }));
     expect(await stored()).toMatchObject([
@@ -309,9 +325,7 @@ describe('/api/v1/settings', () => {
       'body.agent_settings_diff.mcp_config.docs.auth.value value_error',
     ]);
     await store(patch({ url: elsewhere }));
-    expect(await stored()).toEqual([
-      { url: elsewhere, apiKey: null, details: { name: 'docs', timeout: 30 } },
-    ]);
+    expect(await stored()).toEqual([remoteServer(elsewhere, { name: 'docs', details: { timeout: 30 } })]);
     await store({ agent_settings_diff: { mcp_config: null } });
   });
 

@@ -10,6 +10,7 @@ import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import { useTestApp } from '../support/use-test-app.js';
+import { remoteServer } from '../support/sample-tool-servers.js';
 
 const OWN = ['https://slipway.example.com/mcp', 'https://slipway.internal/mcp/'];
 const OTHERS = ['https://slipway.example.com/other', 'https://tools.example.com/mcp'];
@@ -106,11 +107,9 @@ describe('the tool server of a service whose PUBLIC_URL has a path', () => {
     ['https://example.com/basemcp', false],
     ['https://other.example.com/base/mcp', false],
   ])('%s is own: %s', (url, isOwn) => {
-    const server = { url, apiKey: 'a-key' };
-    const config = { sseServers: [], stdioServers: [], shttpServers: [server] };
     const startId = randomUUID();
     const tools = app.app.get(OwnToolServer);
-    const [given] = tools.calledFrom(startId, config)?.shttpServers ?? [];
-    expect(given?.apiKey).toBe(isOwn ? tools.keyOf(startId) : 'a-key');
+    const given = tools.calledFrom(startId, [remoteServer(url, { apiKey: 'a-key' })]);
+    expect(given).toMatchObject([{ apiKey: isOwn ? tools.keyOf(startId) : 'a-key' }]);
   });
 });

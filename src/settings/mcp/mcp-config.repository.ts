@@ -5,20 +5,16 @@ import { type AuditDetails, AuditRepository } from '../../audit/audit.repository
 import { UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import {
-  type ClearMcpConfig,
-  type StoredMcpConfig,
-  maskedConfig,
-  parsedConfig,
-  serialized,
-} from './mcp-secrets.js';
+import { type ListedServers, maskedServers } from './listed-servers.js';
 import { namedServers } from './named-servers.js';
+import { parsedServers, serialized } from './stored-servers.js';
+import type { ToolServer } from './tool-servers.js';
 
 /** A user's tool servers: what may be shown in clear, and the secrets apart and encrypted. */
 @Entity('mcp_configs')
 export class McpConfig extends UserKeyedRow {
   /** The configuration with every secret replaced by the mask. */
-  @Column('jsonb') config: StoredMcpConfig;
+  @Column('jsonb') config: ListedServers;
 
   /** Encrypted JSON of the configuration with its secrets, and what newer clients gave beyond that. */
   @Column('text') secrets: string;
@@ -47,8 +43,8 @@ const READ_LOCKED = new NamedStatement<Pick<McpConfig, 'secrets'>>(
 /** A user's tool servers from one state to the next; null: none, not even an empty list. */
 interface McpConfigChange {
   /** What {@link McpConfigRepository.readLocked} found in this transaction. */
-  before: ClearMcpConfig | null;
-  config: ClearMcpConfig | null;
+  before: ToolServer[] | null;
+  servers: ToolServer[] | null;
   /** What the audit entry names, if any server differs. */
   audited: AuditDetails;
 }
@@ -65,15 +61,15 @@ export class McpConfigRepository extends Repository<McpConfig> {
   }
 
   /**
-   * The user's configuration with its secrets in clear; null when there is none.
+   * The user's tool servers with their secrets in clear; null when there is none.
    * @throws SecretDecryptionError when it is not readable with the configured keys
    */
-  async read(userId: string): Promise<ClearMcpConfig | null> {
+  async read(userId: string): Promise<ToolServer[] | null> {
     return this.inClear(userId, await this.findOneBy({ userId }));
   }
 
   /** Returns what {@link read} finds, by owner. */
-  async readEach(ownerIds: readonly string[]): Promise<(ownerId: string) => ClearMcpConfig | null> {
+  async readEach(ownerIds: readonly string[]): Promise<(ownerId: string) => ToolServer[] | null> {
     const rows = await this.findBy({ userId: In(ownerIds) });
     return (ownerId) => this.inClear(ownerId, rows.find(({ userId }) => userId === ownerId) ?? null);
   }
@@ -82,25 +78,25 @@ export class McpConfigRepository extends Repository<McpConfig> {
    * What {@link read} finds, for a transaction that has locked the user and changes it.
    * @throws SecretDecryptionError as {@link read} does
    */
-  async readLocked(manager: EntityManager, userId: string): Promise<ClearMcpConfig | null> {
+  async readLocked(manager: EntityManager, userId: string): Promise<ToolServer[] | null> {
     const [row = null] = await READ_LOCKED.within(manager, [userId]);
     return this.inClear(userId, row);
   }
 
-  /** Replaces the user's configuration in the caller's transaction; null, which a patch may result in, removes it. */
+  /** Replaces the user's tool servers in the caller's transaction; null, which a patch may result in, removes it. */
   async replace(
     manager: EntityManager,
     userId: string,
-    { before, config, audited }: McpConfigChange,
+    { before, servers, audited }: McpConfigChange,
   ): Promise<void> {
-    if (!isDeepStrictEqual(namedServers(config), namedServers(before))) {
+    if (!isDeepStrictEqual(namedServers(servers), namedServers(before))) {
       await this.append(manager, userId, audited);
     }
-    if (config === null) {
+    if (servers === null) {
       await manager.delete(McpConfig, { userId });
-    } else if (!isDeepStrictEqual(config, before)) {
-      const secrets = this.cipher.encrypt(serialized(config), mcpConfigBinding(userId));
-      const row = { userId, config: maskedConfig(config), secrets, updatedAt: () => 'now()' };
+    } else if (!isDeepStrictEqual(servers, before)) {
+      const secrets = this.cipher.encrypt(serialized(servers), mcpConfigBinding(userId));
+      const row = { userId, config: maskedServers(servers), secrets, updatedAt: () => 'now()' };
       await manager.upsert(McpConfig, row, ['userId']);
     }
   }
@@ -122,7 +118,7 @@ export class McpConfigRepository extends Repository<McpConfig> {
     });
   }
 
-  private inClear(userId: string, row: Pick<McpConfig, 'secrets'> | null): ClearMcpConfig | null {
-    return row && parsedConfig(this.cipher.decrypt(row.secrets, mcpConfigBinding(userId)));
+  private inClear(userId: string, row: Pick<McpConfig, 'secrets'> | null): ToolServer[] | null {
+    return row && parsedServers(this.cipher.decrypt(row.secrets, mcpConfigBinding(userId)));
   }
 }

@@ -5,8 +5,10 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { type InputProblem, requireNone } from '../../common/errors/domain-error.js';
 import { MAX_CONFIG_LENGTH, type McpConfigDto } from './mcp-config.dto.js';
 import { McpConfigRepository } from './mcp-config.repository.js';
-import { type ClearMcpConfig, resolveMasks } from './mcp-secrets.js';
+import { resolveMasks } from './listed-servers.js';
 import { namedServers, patchNamedServers } from './named-servers.js';
+import { serialized } from './stored-servers.js';
+import { isRemote, type ToolServer } from './tool-servers.js';
 
 /** Stores users' MCP configurations, for the features whose requests bring one. */
 @Injectable()
@@ -40,11 +42,11 @@ export class McpConfigService {
       return;
     }
     const before = await this.configs.readLocked(manager, userId);
-    const { config, problems } = resolveMasks(dto, before, loc);
+    const { servers, problems } = resolveMasks(dto, before, loc);
     const all = [...this.addressProblems(dto, loc), ...problems];
     requireNone(all);
-    const names = [...namedServers(config).keys()];
-    await this.configs.replace(manager, userId, { before, config, audited: { servers: names } });
+    const names = [...namedServers(servers).keys()];
+    await this.configs.replace(manager, userId, { before, servers, audited: { servers: names } });
   }
 
   /**
@@ -53,18 +55,21 @@ export class McpConfigService {
    */
   async patch(manager: EntityManager, userId: string, patch: unknown, loc: readonly string[]): Promise<void> {
     const before = await this.configs.readLocked(manager, userId);
-    const { config, problems } = patchNamedServers(before, patch, loc);
-    const all = [...problems, ...this.refusedAddresses(config, loc), ...sizeProblems(config, loc)];
+    const { servers, problems } = patchNamedServers(before, patch, loc);
+    const all = [
+      ...problems,
+      ...this.refusedAddresses(servers ?? [], loc),
+      ...sizeProblems(servers ?? [], loc),
+    ];
     requireNone(all);
-    const audited = changedServers(config, before);
-    await this.configs.replace(manager, userId, { before, config, audited });
+    const audited = changedServers(servers, before);
+    await this.configs.replace(manager, userId, { before, servers, audited });
   }
 
-  private refusedAddresses(config: ClearMcpConfig | null, loc: readonly string[]): InputProblem[] {
-    return [...(config?.sseServers ?? []), ...(config?.shttpServers ?? [])].flatMap(({ url, details }) => {
+  private refusedAddresses(servers: readonly ToolServer[], loc: readonly string[]): InputProblem[] {
+    return servers.filter(isRemote).flatMap(({ name, url }) => {
       const msg = this.addresses.problem(url);
-      const name = details?.['name'];
-      const at = typeof name === 'string' ? [name, 'url'] : ['url'];
+      const at = name === null ? ['url'] : [name, 'url'];
       return msg === null ? [] : [{ loc: [...loc, ...at], msg, type: 'value_error' }];
     });
   }
@@ -85,8 +90,8 @@ function besideNamed(loc: string[]): InputProblem {
 }
 
 /** Patches add servers, one request after the other. */
-function sizeProblems(config: ClearMcpConfig | null, loc: readonly string[]): InputProblem[] {
-  return JSON.stringify(config).length > MAX_CONFIG_LENGTH
+function sizeProblems(servers: readonly ToolServer[], loc: readonly string[]): InputProblem[] {
+  return serialized(servers).length > MAX_CONFIG_LENGTH
     ? [
         {
           loc: [...loc],
@@ -99,10 +104,10 @@ function sizeProblems(config: ClearMcpConfig | null, loc: readonly string[]): In
 
 /** Names of the servers that are new, different and gone. */
 function changedServers(
-  config: ClearMcpConfig | null,
-  before: ClearMcpConfig | null,
+  after: readonly ToolServer[] | null,
+  before: readonly ToolServer[] | null,
 ): Record<'added' | 'changed' | 'removed', string[]> {
-  const [now, old] = [namedServers(config), namedServers(before)];
+  const [now, old] = [namedServers(after), namedServers(before)];
   const names = [...now.keys()];
   return {
     added: names.filter((name) => !old.has(name)),

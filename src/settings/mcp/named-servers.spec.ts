@@ -1,19 +1,20 @@
 import { describe, expect, it } from '@jest/globals';
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import type { ClearMcpConfig } from './mcp-secrets.js';
+import { commandServer, remoteServer } from '../../../test/support/sample-tool-servers.js';
 import { patchNamedServers } from './named-servers.js';
+import type { ToolServer } from './tool-servers.js';
 
 const url = 'https://docs.example.com/mcp';
 const BASIC = { strategy: 'basic', username: 'ada', password: 'hush-1' };
 const BASIC_HEADER = `Basic ${Buffer.from('ada:hush-1').toString('base64')}`;
 const BEARER = { strategy: 'bearer', value: 'hush-2' };
 
-function after(...patches: JsonObject[]): ClearMcpConfig | null {
-  return patches.reduce<ClearMcpConfig | null>((stored, docs) => {
-    const { config, problems } = patchNamedServers(stored, { docs }, []);
+function after(...patches: JsonObject[]): ToolServer[] | null {
+  return patches.reduce<ToolServer[] | null>((stored, docs) => {
+    const { servers, problems } = patchNamedServers(stored, { docs }, []);
     expect(problems).toEqual([]);
-    return config;
+    return servers;
   }, null);
 }
 
@@ -63,10 +64,10 @@ describe('patchNamedServers', () => {
       { Authorization: BASIC_HEADER, 'X-Team': 'x' },
     ],
   ])('signs in one way at a time: %s', (_what, stored, change, apiKey, headers = {}) => {
-    const [server] = after({ url, ...stored }, change)?.shttpServers ?? [];
-
-    expect(server?.apiKey).toBe(apiKey);
-    expect(server?.details?.['headers'] ?? {}).toEqual(headers);
+    const details = Object.keys(headers).length === 0 ? {} : { headers };
+    expect(after({ url, ...stored }, change)).toMatchObject([
+      remoteServer(url, { name: 'docs', apiKey, details }),
+    ]);
   });
 
   it.each([0, 1.5, 3_601, '60'])('refuses a start that may take %j seconds', (seconds) => {
@@ -80,13 +81,10 @@ describe('patchNamedServers', () => {
 
   it('makes a remote server of a command, and a command of a remote server', () => {
     const command = { command: 'npx', args: ['-y'], env: { TOKEN: 'hush-1' } };
-    const remote = { shttpServers: [{ url, apiKey: null, details: { name: 'docs' } }], stdioServers: [] };
 
-    expect(after(command, { transport: 'http', url })).toMatchObject(remote);
-    expect(after({ url, auth: BEARER }, { transport: 'stdio', ...command })).toEqual({
-      sseServers: [],
-      shttpServers: [],
-      stdioServers: [{ name: 'docs', command: 'npx', args: ['-y'], env: new Map([['TOKEN', 'hush-1']]) }],
-    });
+    expect(after(command, { transport: 'http', url })).toEqual([remoteServer(url, { name: 'docs' })]);
+    expect(after({ url, auth: BEARER }, { transport: 'stdio', ...command })).toEqual([
+      commandServer('docs', { args: ['-y'], env: new Map([['TOKEN', 'hush-1']]) }),
+    ]);
   });
 });

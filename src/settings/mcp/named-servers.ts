@@ -14,50 +14,44 @@ import { variableNameProblem } from './command-text.js';
 import { MAX_LISTED_NAME, MAX_START_SECONDS } from './mcp-config.dto.js';
 import {
   allowedTools,
-  type ClearMcpConfig,
-  type ClearRemoteMcpServer,
-  type ClearStdioMcpServer,
-} from './mcp-secrets.js';
+  type CommandToolServer,
+  inOrder,
+  isRemote,
+  type RemoteToolServer,
+  type ToolServer,
+  withNames,
+} from './tool-servers.js';
 
 /** Tool servers by name, in the form of newer clients: `{files: {transport: 'stdio', command, args, env}, …}`. */
 type NamedServers = ReadonlyMap<string, JsonObject>;
 
-/** A user's tool servers by name, secrets in clear. One without a name is named after its kind and position. */
-export function namedServers(config: ClearMcpConfig | null): NamedServers {
-  const servers = new Map<string, JsonObject>();
-  const add = (name: string, server: JsonObject): void => {
+/** A user's tool servers by name, secrets in clear. */
+export function namedServers(servers: readonly ToolServer[] | null): NamedServers {
+  const named = new Map<string, JsonObject>();
+  for (const [name, server] of withNames(inOrder(servers ?? []))) {
     let free = name;
-    for (let count = 1; servers.has(free); count += 1) {
+    for (let count = 1; named.has(free); count += 1) {
       free = `${name}_${count}`;
     }
-    servers.set(free, server);
-  };
-  for (const { name, command, args, env, details = {} } of config?.stdioServers ?? []) {
-    add(name, { transport: 'stdio', command, args, env: Object.fromEntries(env), ...details });
+    named.set(free, toNamed(server));
   }
-  for (const [kind, transport, list] of [
-    ['sse', 'sse', config?.sseServers ?? []],
-    ['shttp', 'http', config?.shttpServers ?? []],
-  ] as const) {
-    list.forEach(({ url, apiKey, details = {} }, index) => {
-      add(serverName(details, `${kind}_${index}`), {
-        transport,
-        url,
-        ...(apiKey !== null && { auth: { strategy: 'bearer', value: apiKey } }),
-        ...without(details, ['name']),
-      });
-    });
-  }
-  return servers;
+  return named;
 }
 
-export function serverName({ name }: JsonObject, otherwise: string): string {
-  return typeof name === 'string' ? name : otherwise;
+function toNamed(server: ToolServer): JsonObject {
+  const { transport, details } = server;
+  if (!isRemote(server)) {
+    const { command, args, env } = server;
+    return { transport, command, args, env: Object.fromEntries(env), ...details };
+  }
+  const { url, apiKey } = server;
+  const auth = apiKey !== null && { auth: { strategy: 'bearer', value: apiKey } };
+  return { transport, url, ...auth, ...details };
 }
 
-export function shownNamedServers(config: ClearMcpConfig | null): JsonObject {
+export function shownNamedServers(servers: readonly ToolServer[] | null): JsonObject {
   return Object.fromEntries(
-    [...namedServers(config)].map(([name, server]) => [
+    [...namedServers(servers)].map(([name, server]) => [
       name,
       mapLeaves(server, (path, leaf) => (isSecret(path) && typeof leaf === 'string' ? MASK : leaf)),
     ]),
@@ -74,8 +68,8 @@ function isSecret(path: readonly string[]): boolean {
 }
 
 interface PatchedServers {
-  /** Null: no servers are left. */
-  config: ClearMcpConfig | null;
+  /** Null: none are left. */
+  servers: ToolServer[] | null;
   problems: InputProblem[];
 }
 
@@ -86,15 +80,15 @@ interface PatchedServers {
  * @param loc where the patch stands in the request
  */
 export function patchNamedServers(
-  stored: ClearMcpConfig | null,
+  stored: readonly ToolServer[] | null,
   patch: unknown,
   loc: readonly string[],
 ): PatchedServers {
   if (patch === null) {
-    return { config: null, problems: [] };
+    return { servers: null, problems: [] };
   }
   if (!isJsonObject(patch)) {
-    return { config: null, problems: [{ loc: [...loc], msg: 'Expected an object.', type: 'dict_type' }] };
+    return { servers: null, problems: [{ loc: [...loc], msg: 'Expected an object.', type: 'dict_type' }] };
   }
   const known = namedServers(stored);
   const whole = patch['mcpServers'];
@@ -115,8 +109,8 @@ export function patchNamedServers(
       problems.push({ loc: at, msg: 'Expected an object.', type: 'dict_type' });
     }
   }
-  const config = toClearConfig(servers, within, problems);
-  return { config: servers.size === 0 ? null : config, problems };
+  const after = toToolServers(servers, within, problems);
+  return { servers: servers.size === 0 ? null : after, problems };
 }
 
 function isElsewhere({ url: before }: JsonObject, { url: after }: JsonObject): boolean {
@@ -164,14 +158,12 @@ function authorizationIn(headers: unknown): string | undefined {
   );
 }
 
-function toClearConfig(
+function toToolServers(
   servers: NamedServers,
   loc: readonly string[],
   problems: InputProblem[],
-): ClearMcpConfig {
-  const sseServers: ClearRemoteMcpServer[] = [];
-  const shttpServers: ClearRemoteMcpServer[] = [];
-  const stdioServers: ClearStdioMcpServer[] = [];
+): ToolServer[] {
+  const all: ToolServer[] = [];
   for (const [name, server] of servers) {
     const refuse = (member: string, msg: string): void => {
       problems.push({ loc: [...loc, name, member], msg, type: 'value_error' });
@@ -193,23 +185,23 @@ function toClearConfig(
       refuse('start_timeout_seconds', `Expected a whole number from 1 to ${MAX_START_SECONDS}.`);
     }
     if (typeof server['command'] === 'string') {
-      stdioServers.push(toStdioServer(name, server, server['command'], refuse));
+      all.push(toCommandServer(name, server, server['command'], refuse));
     } else if (typeof server['url'] === 'string') {
-      const list = server['transport'] === 'sse' ? sseServers : shttpServers;
+      const transport = server['transport'] === 'sse' ? 'sse' : 'http';
       const url = server['url'].trim();
       const problem = addressProblem(url, ['http', 'https', 'ws', 'wss']);
       if (problem !== null) {
         refuse('url', problem);
       }
-      if (list.some((other) => other.url === url)) {
+      if (all.some((other) => other.transport === transport && other.url === url)) {
         refuse('url', 'Expected every url once; an earlier server has this one.');
       }
-      list.push(toRemoteServer(name, server, url, refuse));
+      all.push({ transport, ...toRemoteServer(name, server, url, refuse) });
     } else {
       refuse('url', 'Expected the command of a server, or its url.');
     }
   }
-  return { sseServers, stdioServers, shttpServers };
+  return inOrder(all);
 }
 
 function isStartTimeout(seconds: unknown): boolean {
@@ -218,12 +210,12 @@ function isStartTimeout(seconds: unknown): boolean {
 
 type Refuse = (member: string, msg: string) => void;
 
-function toStdioServer(
+function toCommandServer(
   name: string,
   server: JsonObject,
   command: string,
   refuse: Refuse,
-): ClearStdioMcpServer {
+): CommandToolServer {
   const { args = [], env = {} } = server;
   if (!/^[A-Za-z0-9_-]+$/.test(name)) {
     refuse('command', 'Expected a name of letters, digits, hyphens and underscores for the server.');
@@ -242,15 +234,21 @@ function toStdioServer(
     refuse('env', 'Expected an object of variables, whose values are strings.');
   }
   return {
+    transport: 'stdio',
     name,
     command,
     args: Array.isArray(args) ? args.map(String) : [],
     env: new Map(variables.map(([key, value]) => [key, String(value)])),
-    ...detailsOf(without(server, ['transport', 'command', 'args', 'env', 'url', 'headers', 'auth'])),
+    details: without(server, ['transport', 'command', 'args', 'env', 'url', 'headers', 'auth']),
   };
 }
 
-function toRemoteServer(name: string, server: JsonObject, url: string, refuse: Refuse): ClearRemoteMcpServer {
+function toRemoteServer(
+  name: string,
+  server: JsonObject,
+  url: string,
+  refuse: Refuse,
+): Omit<RemoteToolServer, 'transport'> {
   const { auth, headers = {} } = server;
   if (!isJsonObject(headers) || Object.values(headers).some((value) => typeof value !== 'string')) {
     refuse('headers', 'Expected an object whose values are strings.');
@@ -258,10 +256,10 @@ function toRemoteServer(name: string, server: JsonObject, url: string, refuse: R
   const credentials = credentialsOf(auth, refuse);
   const all = { ...(isJsonObject(headers) && headers), ...credentials.headers };
   return {
+    name,
     url,
     apiKey: credentials.apiKey,
     details: {
-      name,
       ...without(server, ['transport', 'url', 'auth', 'headers', 'command', 'args', 'env', 'name']),
       ...(Object.keys(all).length > 0 && { headers: all }),
     },
@@ -305,8 +303,4 @@ function credentialsOf(
       refuse('auth', 'Expected a strategy of: none, bearer, api_key, basic, header.');
       return none;
   }
-}
-
-function detailsOf(details: JsonObject): { details?: JsonObject } {
-  return Object.keys(details).length === 0 ? {} : { details };
 }

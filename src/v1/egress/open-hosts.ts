@@ -6,6 +6,7 @@ import { ProviderTokenRepository } from '../../git-providers/tokens/provider-tok
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
 import { OperatorDefaults } from '../../settings/operator-defaults.js';
+import { isRemote } from '../../settings/mcp/tool-servers.js';
 import { toolServersOver } from '../../settings/settings-layers.js';
 import { LlmProfileRepository } from '../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
@@ -50,7 +51,7 @@ export class OpenHosts {
     const servers = [...configs, this.defaults.layer.toolServers].reduce(toolServersOver, null);
     const addresses = [
       ...[operator, ...set, ...named, ...models].flatMap(addressOfModel),
-      ...[...(servers?.sseServers ?? []), ...(servers?.shttpServers ?? [])].map(({ url }) => url),
+      ...(servers?.filter(isRemote) ?? []).map(({ url }) => url),
       ...Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]),
       ...[...gitHosts.values()].filter((host) => host !== null),
       agent.tavilyApiUrl,

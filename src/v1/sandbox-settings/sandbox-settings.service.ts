@@ -6,7 +6,7 @@ import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repositor
 import { DomainError } from '../../common/errors/domain-error.js';
 import { type StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/settings.dto.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
-import { type StoredMcpConfig, exposedConfig } from '../../settings/mcp/mcp-secrets.js';
+import { exposedServers, type ListedServers } from '../../settings/mcp/listed-servers.js';
 import { type NestedSettings, toShownNestedSettingsDto } from '../../settings/nested/nested-settings.dto.js';
 import { masked } from '../../settings/nested/nested-settings.js';
 import { NestedSettingsService } from '../../settings/nested/nested-settings.service.js';
@@ -67,7 +67,7 @@ export class SandboxSettingsService {
       ownerId: userId,
       details: { sandbox_id: sandbox.sandboxId, ...sandbox.cause },
     });
-    const exposed = { keys, mcpConfig: mcpConfig && exposedConfig(mcpConfig) };
+    const exposed = { keys, mcpConfig: mcpConfig && exposedServers(mcpConfig) };
     return toUserInfoDto(userId, settings, exposed);
   }
 
@@ -130,7 +130,7 @@ function requireOwnRunningSandbox(holder: SandboxKeyHolder, sandboxId: string): 
 
 interface ExposedSecrets {
   keys: SettingsKeys;
-  mcpConfig: StoredMcpConfig | null;
+  mcpConfig: ListedServers | null;
 }
 
 function toUserInfoDto(id: string, settings: NestedSettings, exposed: ExposedSecrets | null): UserInfoDto {

@@ -6,7 +6,7 @@ import { isJsonObject } from '@slipway/common/json-access.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { parseConfigured, readConfigured } from '../../../config/config.error.js';
-import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../settings/mcp/mcp-secrets.js';
+import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { type AgentInputs, mcpServerEntries } from './agent-inputs.reader.js';
 import { type AgentSettings, OWN_AGENT } from './agent-settings.js';
@@ -128,7 +128,7 @@ export function grantedInputs(
       ...settings,
       search_api_key: isNamed('search_api_key') ? settings.search_api_key : null,
     },
-    mcpConfig: mcpConfig === null || isNamed(SECRET_GROUPS.mcpKeys) ? mcpConfig : withoutKeys(mcpConfig),
+    mcpConfig: mcpConfig === null || isNamed(SECRET_GROUPS.mcpKeys) ? mcpConfig : mcpConfig.filter(isOpen),
     secrets: new Map([...secrets].filter(([name]) => isNamed(name))),
     credentials: isNamed(SECRET_GROUPS.gitTokens) ? credentials : [],
   };
@@ -138,7 +138,7 @@ export function grantedInputs(
 export function withheldNotes(
   { name, secrets }: AcpAgent,
   own: ReadonlyMap<string, string>,
-  { stored, mcpConfig }: { stored: AgentInputs; mcpConfig: ClearMcpConfig | null },
+  { stored, mcpConfig }: { stored: AgentInputs; mcpConfig: readonly ToolServer[] | null },
 ): string[] {
   const withheld = [...own.keys()].filter((secret) => !secrets.includes(secret));
   const given = mcpServerEntries(mcpConfig);
@@ -155,16 +155,12 @@ export function withheldNotes(
   ];
 }
 
-/** Keeps only tool servers that need no key. */
-function withoutKeys({ sseServers, stdioServers, shttpServers }: ClearMcpConfig): ClearMcpConfig {
-  return {
-    sseServers: sseServers.filter(isOpen),
-    stdioServers: stdioServers.filter(({ env }) => env.size === 0),
-    shttpServers: shttpServers.filter(isOpen),
-  };
-}
-
-function isOpen({ url, apiKey, details = {} }: ClearRemoteMcpServer): boolean {
+/** Whether it needs no key. */
+function isOpen(server: ToolServer): boolean {
+  if (!isRemote(server)) {
+    return server.env.size === 0;
+  }
+  const { url, apiKey, details } = server;
   const { headers } = details;
   const hasHeaders = isJsonObject(headers) && Object.keys(headers).length > 0;
   const { search, username, password } = new URL(url);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
+import { commandServer, remoteServer } from '../../../../test/support/sample-tool-servers.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 import { AGENT_DIALECTS } from './agent-dialect.js';
 import { type AgentSettings, agentSettings } from './agent-settings.js';
 import type { AgentStart } from './agent-dialect.js';
@@ -248,13 +249,11 @@ describe('request', () => {
   it('includes every tool server of the user', () => {
     const { agent } = slipway.request({
       ...START,
-      mcpConfig: {
-        sseServers: [{ url: 'https://sse.example.com', apiKey: 'k1' }],
-        shttpServers: [{ url: 'https://http.example.com', apiKey: null }],
-        stdioServers: [
-          { name: 'files', command: 'npx', args: ['-y', 'files'], env: new Map([['TOKEN', 'k2']]) },
-        ],
-      },
+      mcpConfig: [
+        commandServer('files', { args: ['-y', 'files'], env: new Map([['TOKEN', 'k2']]) }),
+        remoteServer('https://sse.example.com', { transport: 'sse', apiKey: 'k1' }),
+        remoteServer('https://http.example.com'),
+      ],
     });
 
     expect(agent.mcp_config).toEqual({
@@ -271,8 +270,7 @@ describe('request', () => {
     ['basic dTpw', 'basic dTpw'],
     ['Bearer', 'Bearer Bearer'],
   ])('sends the key of a tool server with one scheme: %s', (apiKey, authorization) => {
-    const servers = [{ url: 'https://http.example.com', apiKey }];
-    const mcpConfig = { sseServers: [], shttpServers: servers, stdioServers: [] };
+    const mcpConfig = [remoteServer('https://http.example.com', { apiKey })];
     const { agent } = slipway.request({ ...START, mcpConfig });
     expect(agent.mcp_config).toMatchObject({
       shttp_0: { headers: { Authorization: authorization } },
@@ -287,11 +285,10 @@ describe('request', () => {
     const details = { tools: ['search'], start_timeout_seconds: 600 };
     const { agent } = AGENT_DIALECTS[dialect].request({
       ...START,
-      mcpConfig: {
-        sseServers: [{ url: 'https://sse.example.com', apiKey: null, details }],
-        shttpServers: [],
-        stdioServers: [{ name: 'files', command: 'npx', args: [], env: new Map(), details }],
-      },
+      mcpConfig: [
+        commandServer('files', { details }),
+        remoteServer('https://sse.example.com', { transport: 'sse', details }),
+      ],
     });
     expect(agent.mcp_config).toEqual({
       sse_0: { url: 'https://sse.example.com', transport: 'sse', ...allowed },
@@ -304,11 +301,7 @@ describe('request', () => {
     const { secrets, agent } = slipway.request({
       ...START,
       secrets: new Map([[name, { value: 'of the user', description: null }]]),
-      mcpConfig: {
-        sseServers: [],
-        shttpServers: [],
-        stdioServers: [{ name, command: 'npx', args: [], env: new Map([[name, 'k']]) }],
-      },
+      mcpConfig: [commandServer(name, { env: new Map([[name, 'k']]) })],
     });
 
     expect(JSON.stringify(secrets)).toBe('{"__proto__":{"kind":"StaticSecret","value":"of the user"}}');
@@ -363,13 +356,8 @@ it.each<[keyof typeof AGENT_DIALECTS, Partial<AgentSettings>, string[]]>([
 
 it('says to a user of the stock agent server that it knows no list of allowed tools', () => {
   const url = 'https://mcp.example.com';
-  const config = (details: object): ClearMcpConfig => ({
-    sseServers: [],
-    stdioServers: [],
-    shttpServers: [{ url, apiKey: null, details: { ...details } }],
-  });
-  const notes = (dialect: keyof typeof AGENT_DIALECTS, details: object): string[] =>
-    AGENT_DIALECTS[dialect].ineffectiveSettings(SETTINGS, config(details));
+  const notes = (dialect: keyof typeof AGENT_DIALECTS, details: JsonObject): string[] =>
+    AGENT_DIALECTS[dialect].ineffectiveSettings(SETTINGS, [remoteServer(url, { details })]);
   expect(notes('stock', { tools: ['a'] })).toEqual([expect.stringContaining('offers all tools')]);
   expect(notes('stock', {})).toEqual([]);
   expect(notes('slipway', { tools: ['a'] })).toEqual([]);

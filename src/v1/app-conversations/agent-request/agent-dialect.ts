@@ -8,7 +8,7 @@ import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import { type JsonObject, without } from '@slipway/common/json-access.js';
 import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
-import { allowedTools, type ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
+import { allowedTools, type ToolServer } from '../../../settings/mcp/tool-servers.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { SETTINGS } from '../../../settings/settings.schema.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
@@ -40,7 +40,7 @@ export interface AgentStart {
   facts: ModelFacts;
   settings: AgentSettings;
   config: Pick<AgentConfig, 'llmTimeoutSeconds' | 'condenserTokens' | 'tavilyApiUrl'>;
-  mcpConfig: ClearMcpConfig | null;
+  mcpConfig: readonly ToolServer[] | null;
   /** Environment variables of the agent's tools. */
   secrets: ReadonlyMap<string, AgentSecret>;
   git: GitAccess | null;
@@ -63,7 +63,7 @@ export interface AgentDialect {
   addressToCheck: (model: string, baseUrl: string | null) => string | null;
 
   /** Settings without an effect, a sentence each. */
-  ineffectiveSettings: (settings: AgentSettings, mcpConfig: ClearMcpConfig | null) => string[];
+  ineffectiveSettings: (settings: AgentSettings, mcpConfig: readonly ToolServer[] | null) => string[];
 }
 
 /** The part of the request that all agent servers take. */
@@ -271,11 +271,8 @@ function toStockAgent(start: AgentStart): AgentSpec {
   };
 }
 
-function hasAllowedTools(config: ClearMcpConfig | null): boolean {
-  const { sseServers = [], stdioServers = [], shttpServers = [] } = config ?? {};
-  return [...sseServers, ...stdioServers, ...shttpServers].some(
-    ({ details = {} }) => allowedTools(details) !== undefined,
-  );
+function hasAllowedTools(servers: readonly ToolServer[] | null): boolean {
+  return servers?.some(({ details }) => allowedTools(details) !== undefined) ?? false;
 }
 
 const SLIPWAY: AgentDialect = {

@@ -11,14 +11,8 @@ import { RepositoryAccessService } from '../../../git-providers/repository-acces
 import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
 import { McpConfigRepository } from '../../../settings/mcp/mcp-config.repository.js';
-import {
-  allowedTools,
-  type ClearMcpConfig,
-  type ClearRemoteMcpServer,
-  startTimeout,
-} from '../../../settings/mcp/mcp-secrets.js';
 import { withSecrets } from '../../../settings/mcp/secret-references.js';
-import { serverName } from '../../../settings/mcp/named-servers.js';
+import { commonMembers, isRemote, type ToolServer, withNames } from '../../../settings/mcp/tool-servers.js';
 import { OperatorDefaults } from '../../../settings/operator-defaults.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../../organizations/installation-organization.js';
 import {
@@ -80,7 +74,7 @@ function oneLine(text: string | null): string {
 export interface AgentConfiguration {
   sandbox: SandboxSettings;
   settings: AgentSettings;
-  mcpConfig: ClearMcpConfig | null;
+  mcpConfig: readonly ToolServer[] | null;
   /** What the organization has of models, keys and tool servers. */
   shared: SettingsLayer<Pick<AgentSettings, 'search_api_key'>>;
   /** The requested profile does not exist, so the settings' model replaces it. */
@@ -96,7 +90,7 @@ export interface AgentInputs extends AgentConfiguration {
 interface StoredInputs {
   document: SettingsDocument;
   settings: AgentSettings;
-  mcpConfig: ClearMcpConfig | null;
+  mcpConfig: readonly ToolServer[] | null;
   /** The configuration of the requested one; null: there is none. */
   profile: JsonObject | null;
 }
@@ -287,62 +281,36 @@ export function secretSources(secrets: ReadonlyMap<string, AgentSecret>): Record
   );
 }
 
-/** Tool servers by name, as agent servers take them. A remote server is named after its kind and its position. */
+/** Tool servers by name, as agent servers take them. */
 export function mcpServerEntries(
-  config: ClearMcpConfig | null,
+  servers: readonly ToolServer[] | null,
   namesTools = true,
 ): Record<string, McpServerEntry> {
-  if (config === null) {
-    return {};
-  }
-  const commands = config.stdioServers
-    .filter(isEnabled)
-    .map(({ name, command, args, env, details }) => [
+  const enabled = withNames(servers ?? []).filter(([, { details }]) => details['enabled'] !== false);
+  // Last, so that a command wins over a remote server of the same name.
+  const commands = enabled.filter(([, server]) => !isRemote(server));
+  return Object.fromEntries(
+    [...enabled.filter(([, server]) => isRemote(server)), ...commands].map(([name, server]) => [
       name,
-      { command, args, env: Object.fromEntries(env), ...(namesTools && ownMembers(details)) },
-    ]);
-  return Object.fromEntries([
-    ...remote(config.sseServers, 'sse', 'sse', namesTools),
-    ...remote(config.shttpServers, 'shttp', 'http', namesTools),
-    // Last, so that a command wins over a remote server of the same name.
-    ...commands,
-  ]);
+      // What our own agent server takes beside the published members.
+      { ...toEntry(server), ...(namesTools && commonMembers(server.details)) },
+    ]),
+  );
 }
 
 /** Keys are pasted as their host shows them, in the header that carries them. */
 const WITH_SCHEME = /^(Bearer|Basic) \S/i;
 
-function remote(
-  servers: readonly ClearRemoteMcpServer[],
-  kind: string,
-  transport: string,
-  namesTools: boolean,
-): [string, McpServerEntry][] {
-  return servers.flatMap((server, index): [string, McpServerEntry][] => {
-    const { url, apiKey, details = {} } = server;
-    const headers = {
-      ...headersOf(details),
-      ...(apiKey !== null && { Authorization: WITH_SCHEME.test(apiKey) ? apiKey : `Bearer ${apiKey}` }),
-    };
-    const entry = {
-      url,
-      transport,
-      ...(Object.keys(headers).length > 0 && { headers }),
-      ...(namesTools && ownMembers(details)),
-    };
-    return isEnabled(server) ? [[serverName(details, `${kind}_${index}`), entry]] : [];
-  });
-}
-
-/** What our own agent server takes beside the published members. */
-function ownMembers(details: JsonObject = {}): Pick<McpServerEntry, 'tools' | 'start_timeout_seconds'> {
-  const tools = allowedTools(details);
-  const seconds = startTimeout(details);
-  return { ...(tools && { tools }), ...(seconds !== undefined && { start_timeout_seconds: seconds }) };
-}
-
-function isEnabled({ details }: { details?: JsonObject }): boolean {
-  return details?.['enabled'] !== false;
+function toEntry(server: ToolServer): McpServerEntry {
+  if (!isRemote(server)) {
+    return { command: server.command, args: server.args, env: Object.fromEntries(server.env) };
+  }
+  const { transport, url, apiKey, details } = server;
+  const headers = {
+    ...headersOf(details),
+    ...(apiKey !== null && { Authorization: WITH_SCHEME.test(apiKey) ? apiKey : `Bearer ${apiKey}` }),
+  };
+  return { url, transport, ...(Object.keys(headers).length > 0 && { headers }) };
 }
 
 function headersOf({ headers }: JsonObject): Record<string, string> {

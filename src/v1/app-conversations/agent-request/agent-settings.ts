@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, jsonText, without } from '@slipway/commo
 import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import { OWN_PARAMETERS } from '../../../settings/nested/setting-fields.js';
-import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
+import type { ToolServer } from '../../../settings/mcp/tool-servers.js';
 import { layered, llmOf, membersOver, type SettingsLayer } from '../../../settings/settings-layers.js';
 import { AGENT_COLUMNS, type AgentColumn } from '../../../settings/settings.schema.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
@@ -85,10 +85,10 @@ export function overMembers(settings: AgentSettings, below: AgentSettings): Agen
  */
 export function withLayer(
   settings: AgentSettings,
-  mcpConfig: ClearMcpConfig | null,
+  mcpConfig: readonly ToolServer[] | null,
   model: string | null,
   below: SettingsLayer<object>,
-): { settings: AgentSettings; mcpConfig: ClearMcpConfig | null } {
+): { settings: AgentSettings; mcpConfig: readonly ToolServer[] | null } {
   const { members, llm, parameters, owner, toolServers } = layered(
     {
       owner: 'user',

@@ -6,7 +6,7 @@ import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { parseHexId, toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ServiceAddress } from '../../../config/service-address.js';
-import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../settings/mcp/mcp-secrets.js';
+import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
 import { SandboxCallback } from '../../sandboxes/sandbox-callback.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import { StartTaskRepository } from '../start-task.repository.js';
@@ -63,22 +63,15 @@ export class OwnToolServer {
   }
 
   /** Changes the servers that are ours, and no others. */
-  calledFrom(startId: string | null, config: ClearMcpConfig | null): ClearMcpConfig | null {
-    if (config === null) {
-      return null;
-    }
+  calledFrom(startId: string | null, servers: readonly ToolServer[] | null): ToolServer[] | null {
     const apiKey = startId && this.keyOf(startId);
-    const withKey = (server: ClearRemoteMcpServer): ClearRemoteMcpServer => {
-      const url = new URL(server.url);
-      return this.isOwn(url)
-        ? { url: `${url.origin}${url.pathname}`, apiKey, details: withoutKeys(server.details) }
+    const withKey = (server: ToolServer): ToolServer => {
+      const url = isRemote(server) ? new URL(server.url) : null;
+      return isRemote(server) && url !== null && this.isOwn(url)
+        ? { ...server, url: `${url.origin}${url.pathname}`, apiKey, details: withoutKeys(server.details) }
         : server;
     };
-    return {
-      ...config,
-      sseServers: config.sseServers.map(withKey),
-      shttpServers: config.shttpServers.map(withKey),
-    };
+    return servers?.map(withKey) ?? null;
   }
 
   private isOwn({ hostname, origin, port, pathname }: URL): boolean {
@@ -101,7 +94,7 @@ function purposeOf(startId: string): string {
   return `key of the conversation that was started by ${startId}`;
 }
 
-function withoutKeys({ headers, ...details }: JsonObject = {}): JsonObject {
+function withoutKeys({ headers, ...details }: JsonObject): JsonObject {
   const kept = Object.entries(Object(headers)).filter(([name]) => !KEY_HEADERS.includes(name.toLowerCase()));
   return { ...details, headers: Object.fromEntries(kept) };
 }

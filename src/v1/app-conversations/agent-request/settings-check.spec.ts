@@ -3,6 +3,7 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AGENT_DIALECTS } from './agent-dialect.js';
 import { agentSettings } from './agent-settings.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';
+import { remoteServer } from '../../../../test/support/sample-tool-servers.js';
 
 const USABLE: CheckedSettings = {
   agent: { name: null, acp: null, listed: [] },
@@ -68,16 +69,7 @@ describe('checkSettings', () => {
     ],
     [
       'a tool server that is not listed',
-      settings(
-        {},
-        {
-          mcpConfig: {
-            sseServers: [],
-            stdioServers: [],
-            shttpServers: [{ url: 'https://evil.example.com', apiKey: null }],
-          },
-        },
-      ),
+      settings({}, { mcpConfig: [remoteServer('https://evil.example.com')] }),
       'mcp_config',
     ],
   ])('names the setting to mend: %s', (_, checked, name) => {

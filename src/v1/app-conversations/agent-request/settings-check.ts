@@ -1,6 +1,6 @@
 import type { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isOwnServer } from '@slipway/common/model-endpoint.js';
-import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
+import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
 import type { AcpAgent } from './acp-agents.js';
 import type { AgentDialect } from './agent-dialect.js';
 import { type AgentSettings, OWN_AGENT, SECURITY_ANALYZERS } from './agent-settings.js';
@@ -10,7 +10,7 @@ export interface CheckedSettings {
   /** From the request, or else from the settings. */
   model: string | null;
   settings: AgentSettings;
-  mcpConfig: ClearMcpConfig | null;
+  mcpConfig: readonly ToolServer[] | null;
   dialect: AgentDialect;
 }
 
@@ -106,8 +106,8 @@ function addressProblem(
   return problem === null ? null : `${setting} in the settings: ${problem}`;
 }
 
-function mcpProblem(config: ClearMcpConfig | null, addresses: OutboundAddresses): string | null {
-  for (const { url } of [...(config?.sseServers ?? []), ...(config?.shttpServers ?? [])]) {
+function mcpProblem(servers: readonly ToolServer[] | null, addresses: OutboundAddresses): string | null {
+  for (const { url } of servers?.filter(isRemote) ?? []) {
     const problem = addressProblem('mcp_config', url, addresses);
     if (problem !== null) {
       return problem;

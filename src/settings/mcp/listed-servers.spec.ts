@@ -2,35 +2,31 @@ import { describe, expect, it } from '@jest/globals';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { toDto } from '../../common/validation/field.js';
 import { McpConfigDto } from './mcp-config.dto.js';
-import { maskedConfig, parsedConfig, resolveMasks, serialized, type ClearMcpConfig } from './mcp-secrets.js';
+import { commandServer, remoteServer } from '../../../test/support/sample-tool-servers.js';
+import { maskedServers, resolveMasks } from './listed-servers.js';
+import type { ToolServer } from './tool-servers.js';
 
-const STORED: ClearMcpConfig = {
-  sseServers: [
-    { url: 'https://a.example', apiKey: 'key-a' },
-    { url: 'https://open.example', apiKey: null },
-  ],
-  stdioServers: [
-    {
-      name: 'files',
-      command: 'npx',
-      args: ['-y'],
-      env: new Map([
-        ['TOKEN', 'token-1'],
-        ['__proto__', 'token-2'],
-      ]),
-    },
-    { name: 'bare', command: 'true', args: [], env: new Map() },
-  ],
-  shttpServers: [{ url: 'https://b.example', apiKey: 'key-b' }],
-};
+const STORED: ToolServer[] = [
+  commandServer('files', {
+    args: ['-y'],
+    env: new Map([
+      ['TOKEN', 'token-1'],
+      ['__proto__', 'token-2'],
+    ]),
+  }),
+  commandServer('bare', { command: 'true' }),
+  remoteServer('https://a.example', { transport: 'sse', apiKey: 'key-a' }),
+  remoteServer('https://open.example', { transport: 'sse' }),
+  remoteServer('https://b.example', { name: 'b', apiKey: 'key-b', details: { timeout: 3 } }),
+];
 
 function dto(json: string): McpConfigDto {
   return toDto(McpConfigDto, JSON.parse(json));
 }
 
 describe('masks of an MCP configuration', () => {
-  it('shows no secret, and keeps every secret in what is encrypted', () => {
-    const shown = maskedConfig(STORED);
+  it('shows no secret', () => {
+    const shown = maskedServers(STORED);
     expect(JSON.stringify(shown)).not.toMatch(/key-|token-/);
     expect(shown.sse_servers).toEqual([
       { url: 'https://a.example', api_key: MASK },
@@ -40,23 +36,22 @@ describe('masks of an MCP configuration', () => {
       ['TOKEN', MASK],
       ['__proto__', MASK],
     ]);
-    expect(parsedConfig(serialized(STORED))).toEqual(STORED);
   });
 
   it('accepts back what it shows', () => {
-    const shown = dto(JSON.stringify(maskedConfig(STORED)));
-    expect(resolveMasks(shown, STORED, [])).toEqual({ config: STORED, problems: [] });
+    const shown = dto(JSON.stringify(maskedServers(STORED)));
+    expect(resolveMasks(shown, STORED, [])).toEqual({ servers: STORED, problems: [] });
   });
 
   it('accepts one among variables that are one text', () => {
     const server = { name: 'files', command: 'npx', env: `TOKEN=${MASK},MODE=new` };
-    const { config, problems } = resolveMasks(dto(JSON.stringify({ stdio_servers: [server] })), STORED, []);
+    const resolved = resolveMasks(dto(JSON.stringify({ stdio_servers: [server] })), STORED, []);
 
-    expect([...(config.stdioServers[0]?.env ?? [])]).toEqual([
+    const env = new Map([
       ['TOKEN', 'token-1'],
       ['MODE', 'new'],
     ]);
-    expect(problems).toEqual([]);
+    expect(resolved).toEqual({ servers: [commandServer('files', { env })], problems: [] });
   });
 
   it.each([
@@ -67,12 +62,9 @@ describe('masks of an MCP configuration', () => {
     ['blanks', '{"sse_servers":[{"url":"https://a.example","api_key":" "}]}', null],
     ['a bare address', '{"sse_servers":["https://a.example"]}', null],
   ])('takes %s for the key', (_what, json, expected) => {
-    const { config, problems } = resolveMasks(dto(json), STORED, []);
-    expect(problems).toEqual([]);
-    expect(config).toEqual({
-      sseServers: [{ url: 'https://a.example', apiKey: expected }],
-      stdioServers: [],
-      shttpServers: [],
+    expect(resolveMasks(dto(json), STORED, [])).toEqual({
+      servers: [remoteServer('https://a.example', { transport: 'sse', apiKey: expected })],
+      problems: [],
     });
   });
 
@@ -110,6 +102,6 @@ describe('masks of an MCP configuration', () => {
   });
 
   it('refuses every mask when nothing is stored', () => {
-    expect(resolveMasks(dto(JSON.stringify(maskedConfig(STORED))), null, []).problems).toHaveLength(4);
+    expect(resolveMasks(dto(JSON.stringify(maskedServers(STORED))), null, []).problems).toHaveLength(4);
   });
 });
