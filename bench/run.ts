@@ -7,6 +7,7 @@ import { benchPeer } from './peer.bench.js';
 import { benchRunning } from './running.bench.js';
 import { benchSandboxes } from './sandboxes.bench.js';
 import { benchSettings } from './settings.bench.js';
+import { benchSignIn } from './sign-in.bench.js';
 import { benchStartUp } from './start-up.bench.js';
 import { benchStreams } from './streams.bench.js';
 import { benchSuggestedTasks } from './suggested-tasks.bench.js';
@@ -18,6 +19,7 @@ const PROGRAMS: Record<(typeof BENCHES)[number], () => Promise<Outcome[]>> = {
   'start-up': benchStartUp,
   'suggested-tasks': benchSuggestedTasks,
   settings: benchSettings,
+  'sign-in': benchSignIn,
   sandboxes: benchSandboxes,
   kubernetes: benchKubernetes,
   conversations: benchConversations,

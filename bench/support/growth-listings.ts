@@ -1,6 +1,7 @@
 import type { Client } from 'pg';
 import { encodePageId } from '../../src/common/pagination/page.js';
-import { RARE } from './growth-rows.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
+import { FEW, RARE } from './growth-rows.js';
 
 /** What addresses of listings need to know of a database. */
 export interface GrowthPlaces {
@@ -112,7 +113,18 @@ const asAdmin = listingOf('admin');
 /** Every listing whose rows grow with users and conversations, by each of its filters, at its beginning and far behind it. */
 export const LISTINGS: Listing[] = [
   asMany('conversations', conversations(''), items(LIMIT)),
-  asFew('conversations of a user with few', conversations(''), items()),
+  asFew('conversations of a user with few, and those that others share', conversations(''), items(LIMIT)),
+  asFew(
+    'conversations that others share, a page far behind',
+    ({ middle }) => conversations(after('app-conversations', middle.conversationAt, middle.id)),
+    items(LIMIT),
+  ),
+  asFew('own conversations of a user with few', conversations('&owner__eq=me'), items(FEW)),
+  asAdmin(
+    'conversations of all, for an administrator',
+    `/api/organizations/${INSTALLATION_ORGANIZATION_ID}/conversations?per_page=${LIMIT}`,
+    { ...items(LIMIT), counts: true },
+  ),
   asMany(
     'conversations, a page far behind',
     ({ middle }) => conversations(after('app-conversations', middle.conversationAt, middle.id)),
@@ -164,7 +176,8 @@ export const LISTINGS: Listing[] = [
   ),
   asMany('sandboxes by id', ({ middle }) => `/api/v1/sandboxes?id=${middle.sandbox}`),
   asMany('conversations of v0', `/api/conversations?limit=${LIMIT}`, { member: 'results', rows: LIMIT }),
-  asFew('count of conversations of a user with few', '/api/v1/app-conversations/count'),
+  asFew('count of own conversations of a user with few', '/api/v1/app-conversations/count?owner__eq=me'),
+  asFew('count of conversations that others share', '/api/v1/app-conversations/count', { counts: true }),
   asMany(
     'count of conversations by a word of few titles',
     '/api/v1/app-conversations/count?title__contains=invoices',

@@ -90,7 +90,7 @@ const OF_CONVERSATIONS = [
      repeat(md5(sandbox_id), 3), decode(md5(sandbox_id), 'hex'), 1, at, at, at
    FROM ${GIVEN} ON CONFLICT (id) DO NOTHING`,
   `INSERT INTO app_conversations (id, user_id, sandbox_id, selected_repository, selected_branch, git_provider, title, llm_model,
-     working_dir, sandbox_generation, created_at, updated_at, tags, parent_conversation_id)
+     working_dir, sandbox_generation, created_at, updated_at, tags, parent_conversation_id, visibility)
    SELECT id, user_id, sandbox_id, 'example/service-' || n % 50, 'main', 'github',
      (ARRAY['Fix', 'Extend', 'Explain', 'Rewrite', 'Test'])[1 + n % 5] || ' the '
        || (ARRAY['parser', 'login page', 'export', 'scheduler', 'cache', 'search'])[1 + n % 6]
@@ -98,7 +98,8 @@ const OF_CONVERSATIONS = [
      'openai/large-model', '/workspace/service', 1, at,
      CASE WHEN rare THEN now() - interval '1 hour' ELSE at + interval '10 minutes' END,
      CASE WHEN rare THEN '{"job": "release"}' WHEN n % 2 = 0 THEN '{"job": "nightly"}' ELSE '{}' END::jsonb,
-     CASE WHEN n % 20 = 11 THEN md5('conversation ' || n - 1)::uuid END
+     CASE WHEN n % 20 = 11 THEN md5('conversation ' || n - 1)::uuid END,
+     CASE WHEN n % 20 = 13 AND NOT rare THEN 'organization' ELSE 'private' END
    FROM ${GIVEN}`,
   `INSERT INTO app_conversation_start_tasks (id, user_id, status, app_conversation_id, sandbox_id, host_id, request, sandbox_made,
      working_dir, attempt, created_at, updated_at)

@@ -5,6 +5,7 @@ export const BENCHES = [
   'start-up',
   'suggested-tasks',
   'settings',
+  'sign-in',
   'sandboxes',
   'kubernetes',
   'conversations',

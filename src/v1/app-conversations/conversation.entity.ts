@@ -16,6 +16,7 @@ export interface ConversationPullRequest {
 @Entity('app_conversations')
 @Index('app_conversations_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
 @Index('app_conversations_user_id_updated_at_idx', ['userId', 'updatedAt'])
+@Index('app_conversations_updated_at_idx', ['updatedAt', 'createdAt', 'id'])
 @Index('app_conversations_shared_idx', ['createdAt', 'id'], { where: `visibility = 'organization'` })
 @Index('app_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversations_parent_conversation_id_idx', ['parentConversationId'])

@@ -49,12 +49,14 @@ const SANDBOX_STATUS = `CASE
   WHEN s.status = 'PAUSING' THEN CASE WHEN s.address IS NULL THEN 'STARTING' ELSE 'RUNNING' END
   ELSE s.status END`;
 
-const FILTER = `
+const FILTER_OF_ROW = `
   ($1::text IS NULL OR c.title ILIKE $1 OR lower(c.sandbox_id) = lower($2) OR c.user_id = ANY ($3::uuid[]))
-  AND ($4::text[] IS NULL OR f.execution_status = ANY ($4) AND ${isShownRunning('s')})
-  AND ($5::text IS NULL OR ${SANDBOX_STATUS} = $5)
-  AND ($6::int IS NULL OR c.updated_at > now() - make_interval(days => $6))
-  AND ($7::boolean OR c.parent_conversation_id IS NULL)`;
+  AND ($4::int IS NULL OR c.updated_at > now() - make_interval(days => $4))
+  AND ($5::boolean OR c.parent_conversation_id IS NULL)`;
+
+const FILTER = `${FILTER_OF_ROW}
+  AND ($6::text[] IS NULL OR f.execution_status = ANY ($6) AND ${isShownRunning('s')})
+  AND ($7::text IS NULL OR ${SANDBOX_STATUS} = $7)`;
 
 function search(order: string): string {
   return endAtBytes(
@@ -65,6 +67,7 @@ function search(order: string): string {
 }
 
 const COUNT = `SELECT count(*)::int AS total FROM app_conversations c ${JOINED_TABLES} WHERE ${FILTER}`;
+const COUNT_ROWS = `SELECT count(*)::int AS total FROM app_conversations c WHERE ${FILTER_OF_ROW}`;
 
 /** All amounts are of conversations that are kept. */
 export interface OrganizationStats {
@@ -103,18 +106,21 @@ export class OrganizationConversationQueries {
   /** A page of 4 MiB ends earlier. */
   async search(asked: OrganizationSearch): Promise<{ rows: ConversationRow[]; total: number }> {
     const { text, owners, orderBy, direction, offset, limit } = asked;
-    const filter = [
+    const ofRow = [
       text === null ? null : `%${text.replace(/[\\%_]/g, String.raw`\$&`)}%`,
       text,
       owners,
-      asked.statuses,
-      asked.sandboxStatus,
       asked.changedWithinDays,
       asked.withSubConversations,
     ];
+    const ofState = [asked.statuses, asked.sandboxStatus];
+    const filter = [...ofRow, ...ofState];
+    const counting = ofState.some((each) => each !== null)
+      ? this.dataSource.query<{ total: number }[]>(COUNT, filter)
+      : this.dataSource.query<{ total: number }[]>(COUNT_ROWS, ofRow);
     const order = `${ORDERS[orderBy]} ${direction === 'asc' ? 'ASC' : 'DESC'}`;
     const [[counted], rows] = await Promise.all([
-      this.dataSource.query<{ total: number }[]>(COUNT, filter),
+      counting,
       this.dataSource.query<(ConversationRow & Measured)[]>(search(order), [...filter, offset, limit]),
     ]);
     return { rows, total: counted?.total ?? 0 };

@@ -1,0 +1,17 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+export class IndexChangedConversations1766970000000 implements MigrationInterface {
+  // PostgreSQL builds an index beside writes only outside of a transaction.
+  readonly transaction = false;
+
+  async up(queryRunner: QueryRunner): Promise<void> {
+    // What a build that was interrupted leaves behind is never used.
+    await queryRunner.query('DROP INDEX CONCURRENTLY IF EXISTS app_conversations_updated_at_idx');
+    await queryRunner.query(`
+      CREATE INDEX CONCURRENTLY app_conversations_updated_at_idx ON app_conversations (updated_at, created_at, id)`);
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('DROP INDEX CONCURRENTLY app_conversations_updated_at_idx');
+  }
+}
