@@ -21,6 +21,10 @@ const BODY_EXAMPLES = {
     value: { name: 'demo', expires_at: '2030-01-31T12:00:00Z' },
   },
   reading: { summary: 'A key that changes nothing', value: { name: 'dashboard', scopes: ['read'] } },
+  ofRepositories: {
+    summary: 'A key for some repositories',
+    value: { name: 'ci', scopes: ['read', 'run'], repositories: ['github:octo/app'] },
+  },
   forSomebody: {
     summary: 'A key for another user; administrators only',
     value: { name: 'laptop', user_id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' },
@@ -54,6 +58,7 @@ export class ApiKeysController {
         expiresAt: body.expires_at ?? null,
         notBefore: body.not_before ?? null,
         scopes: body.scopes ?? undefined,
+        repositories: body.repositories ?? undefined,
         userId: body.user_id ?? undefined,
       }),
     );

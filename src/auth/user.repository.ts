@@ -230,6 +230,13 @@ export class UserRepository extends Repository<User> {
     return new Set(rows.map(({ id }) => id));
   }
 
+  /** Those of the users who are administrators now. */
+  async administrators(ids: readonly string[]): Promise<Set<string>> {
+    const where = { id: In([...ids]), isAdmin: true };
+    const rows = ids.length === 0 ? [] : await this.find({ select: { id: true }, where });
+    return new Set(rows.map(({ id }) => id));
+  }
+
   /** Adds a row that stands for a removed user. @returns its id */
   async addRemoved(manager: EntityManager, { email }: User, removedAt: Date): Promise<string> {
     const id = randomUUID();

@@ -54,6 +54,7 @@ const READ_BY_ALL = new Map([
   ['GET /api/v1/conversation/{id}/events (id)', 200],
   ['GET /api/v1/conversation/{id}/events/count', 200],
   ['GET /api/v1/conversation/{id}/events/search', 200],
+  ['GET /api/v1/conversation/{id}/events/stream', 200],
   ['GET /api/v1/events/count (conversation_id__eq)', 200],
 ]);
 
@@ -224,9 +225,20 @@ async function send({ method, path, body: bodyOf }: Attempt, ids: Ids, key: stri
     headers: { 'X-Session-API-Key': key, ...(body && { 'Content-Type': 'application/json' }) },
     body: body && JSON.stringify(body),
   });
-  const text = (await response.text()).replace(/"request_id":"[^"]*"/, '');
+  const text = (await textOf(response)).replace(/"request_id":"[^"]*"/, '');
   const hidden = Object.values(ids).flatMap((id) => [id, withDashes(id)]);
   return { status: response.status, body: hidden.reduce((left, id) => left.replaceAll(id, 'ID'), text) };
+}
+
+/** Of a stream what it begins with, as it does not end. */
+async function textOf(response: Response): Promise<string> {
+  if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
+    return await response.text();
+  }
+  for await (const bytes of response.body ?? []) {
+    return new TextDecoder().decode(bytes);
+  }
+  return '';
 }
 
 function withDashes(id: string): string {
