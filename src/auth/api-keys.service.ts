@@ -69,6 +69,7 @@ export class ApiKeysService {
     }
     const limits = { scopes: [...new Set(scopes)], repositories: repositoriesFor(actor, repositories) };
     const owner = await this.ownerFor(actor, userId);
+    await this.requireRank(actor, owner);
     const latest = await this.keys.endOf(actor.keyId);
     const end = latest !== null && (expiresAt === null || expiresAt > latest) ? latest : expiresAt;
     try {
@@ -111,12 +112,13 @@ export class ApiKeysService {
     return this.keys.listOf(await this.ownerFor(actor, userId));
   }
 
-  /** Revokes a key, as an administrator also of others; `withWhatItMade` as `revoke`. @throws DomainError not_found */
+  /** Revokes a key, as an administrator also of others; `withWhatItMade` as `revoke`. @throws DomainError not_found, forbidden */
   async revokeAs(actor: AuthUser, keyId: string, withWhatItMade: boolean): Promise<void> {
     const key = await this.keys.findOneBy({ id: keyId });
     if (!key || (key.userId !== actor.id && !actor.isAdmin)) {
       throw unknownKey();
     }
+    await this.requireRank(actor, key.userId);
     await this.revoke(keyId, withWhatItMade);
   }
 
@@ -131,6 +133,14 @@ export class ApiKeysService {
     }
     await this.keys.revoke(keyId, new Date(this.clock.now()), withWhatItMade);
     this.changes.tell(null);
+  }
+
+  /** A key of an owner is what that owner may, and without it the owner may nothing. @throws DomainError forbidden */
+  private async requireRank({ id: by }: AuthUser, userId: string): Promise<void> {
+    const user = userId === by ? null : await this.users.findOneBy({ id: userId });
+    if (user !== null) {
+      await this.users.requireRank(this.users.manager, by, user);
+    }
   }
 
   private async ownerFor(actor: AuthUser, userId: string | undefined): Promise<string> {

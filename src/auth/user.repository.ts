@@ -190,7 +190,14 @@ export class UserRepository extends Repository<User> {
     const administrators = await manager.findBy(User, { isAdmin: true, disabledAt: IsNull() });
     const owners = administrators.filter(({ isOwner }) => isOwner);
     if (!(owners.length > 0 ? owners : administrators).some((each) => each.id === id)) {
-      throw new DomainError('forbidden', 'Only an owner of the organization may do this.');
+      throw ownersOnly();
+    }
+  }
+
+  /** Administrators do nothing to owners that would make them less, or act in their name. Throws as {@link requireOwner}. */
+  async requireRank(manager: EntityManager, by: string, { id, isOwner }: User): Promise<void> {
+    if (isOwner && id !== by) {
+      await this.requireOwner(manager, by);
     }
   }
 
@@ -352,6 +359,10 @@ export function roleOfMap(): DomainError {
     'conflict',
     'The groups of this person decide at the identity provider (OIDC_ROLE_MAP).',
   );
+}
+
+export function ownersOnly(): DomainError {
+  return new DomainError('forbidden', 'Only an owner of the organization may do this.');
 }
 
 export function lastAdministrator(): DomainError {
