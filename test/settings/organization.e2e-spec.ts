@@ -505,6 +505,37 @@ describe('secrets of the organization', () => {
   });
 });
 
+describe('what has no organization', () => {
+  const alone = operationsOf(committedDocument())
+    .map(({ name, operation }) => {
+      const [method = '', path = ''] = name.split(' ');
+      const isScoped = JSON.stringify(operation.parameters ?? []).includes('scope');
+      return { method: method.toLowerCase() as Method, path: path.replace(/\{\w+\}/, 'NAME'), isScoped };
+    })
+    .filter(
+      ({ path, isScoped }) => !isScoped && /\/secrets|git-providers|provider-tokens|model-check/.test(path),
+    )
+    .filter(({ path }) => !/organizations|sandboxes/.test(path));
+
+  it('are secrets, git tokens and tests of models', () => {
+    expect(alone).toHaveLength(13);
+  });
+
+  it.each(alone)('$method $path says so, and what to ask instead', async ({ method, path }) => {
+    const { body } = await asAdmin(method, `${path}${OF_ORGANIZATION}`, {}).expect(422);
+    const instead = path.includes('model-check')
+      ? 'profile'
+      : /git-providers|provider-tokens/.test(path)
+        ? 'git tokens are of users'
+        : '/api/organizations/{organization_id}/secrets';
+    expect(body.detail).toEqual([
+      { loc: ['query', 'scope'], type: 'value_error', msg: expect.stringContaining(instead) },
+    ]);
+    const own = await asAdmin(method, `${path}?scope=user`, {});
+    expect(JSON.stringify(own.body)).not.toContain('"query","scope"');
+  });
+});
+
 describe('what the organization has', () => {
   const CHANGES: Call[] = [
     { method: 'post', path: `/api/settings${OF_ORGANIZATION}`, body: { language: 'de' } },
