@@ -1,5 +1,6 @@
 import { DomainError } from '../common/errors/domain-error.js';
 import type { AuthUser } from './auth.decorators.js';
+import { isWithin, type RowRepository, withinRepositories } from './key-repositories.js';
 
 /** Who reads a row besides its owner and administrators: `organization` lets all users of the installation read it. */
 export const VISIBILITIES = ['private', 'organization'] as const;
@@ -39,16 +40,20 @@ export function roleColumns(role: MemberRole): RoleColumns {
  */
 export type Access = 'read' | 'steer' | 'own';
 
-/** A row that a user has. */
-export interface AccessedRow {
+/** A conversation, or what is of one. */
+export interface AccessedRow extends RowRepository {
   userId: string;
   visibility?: Visibility;
 }
 
-type Caller = Pick<AuthUser, 'id' | 'isAdmin'>;
+export type Caller = Pick<AuthUser, 'id' | 'isAdmin' | 'repositories'>;
 
 /** Whether the caller may do this to the row. What the key of the caller may do is asked by route (`common/scopes.ts`). */
-export function may({ id, isAdmin }: Caller, access: Access, { userId, visibility }: AccessedRow): boolean {
+export function may({ id, isAdmin, repositories }: Caller, access: Access, row: AccessedRow): boolean {
+  const { userId, visibility } = row;
+  if (!isWithin(repositories, row)) {
+    return false;
+  }
   if (userId === id) {
     return true;
   }
@@ -64,10 +69,17 @@ export function may({ id, isAdmin }: Caller, access: Access, { userId, visibilit
 
 /**
  * SQL: whether a caller {@link may} read the row, which has the columns `user_id` and `visibility`.
- * @param callerId parameter, as `isAdmin`
+ * @param callerId parameter, as the others
  */
-export function mayRead(row: string, callerId: string, isAdmin: string): string {
-  return `(${row}.user_id = ${callerId} OR ${row}.visibility = 'organization' OR ${isAdmin}::boolean)`;
+export function mayRead(row: string, callerId: string, isAdmin: string, repositories: string): string {
+  return `((${row}.user_id = ${callerId} OR ${row}.visibility = 'organization' OR ${isAdmin}::boolean)
+    AND (${repositories}::text[] IS NULL OR ${isOfKey(row, repositories)}))`;
+}
+
+/** SQL: whether the conversation is of a repository of the key. @param repositories parameter, not null */
+export function isOfKey(row: string, repositories: string): string {
+  const columns = { provider: `${row}.git_provider`, repository: `${row}.selected_repository` };
+  return withinRepositories(repositories, columns);
 }
 
 /**

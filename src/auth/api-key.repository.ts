@@ -42,6 +42,9 @@ export class ApiKey extends OwnedRow {
   /** Null: all that its user may do. */
   @Column('text', { array: true, nullable: true }) scopes: Scope[] | null;
 
+  /** Null: all that its user has. */
+  @Column('text', { array: true, nullable: true }) repositories: string[] | null;
+
   /** Made for a device that a person let in. */
   @Column('boolean', { default: false }) ofDevice: boolean;
 
@@ -58,7 +61,7 @@ export class ApiKey extends OwnedRow {
 }
 
 export type NewApiKey = Pick<ApiKey, 'userId' | 'name' | 'expiresAt'> &
-  Partial<Pick<ApiKey, 'notBefore' | 'scopes' | 'ofDevice'>>;
+  Partial<Pick<ApiKey, 'notBefore' | 'scopes' | 'repositories' | 'ofDevice'>>;
 
 /** What the verifier needs: hash, state and user. */
 export interface ApiKeyWithOwner {
@@ -67,6 +70,7 @@ export interface ApiKeyWithOwner {
   revoked_at: Date | null;
   not_before: Date | null;
   scopes: Scope[] | null;
+  repositories: string[] | null;
   reads_only: boolean;
   last_used_at: Date | null;
   user_id: string;
@@ -85,7 +89,7 @@ const FIND_PERSON_END = `SELECT ${personEnd('$1', '$2')} AS ends_at`;
 
 const FIND_WITH_OWNER = `
   SELECT k.secret_hash, least(k.expires_at, ${personEnd('u.id', '$2')}) AS expires_at, k.revoked_at, k.not_before,
-    k.scopes, k.last_used_at, u.id AS user_id, u.email, u.is_admin, u.reads_only
+    k.scopes, k.repositories, k.last_used_at, u.id AS user_id, u.email, u.is_admin, u.reads_only
   FROM api_keys k JOIN users u ON u.id = k.user_id
   WHERE k.id = $1 AND u.disabled_at IS NULL`;
 
@@ -131,6 +135,9 @@ const WITH_MADE_KEYS = `
 const REPLACE_SECRET = `
   UPDATE api_keys SET secret_hash = $2
   WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3) RETURNING expires_at`;
+
+/** What the key of the operator has. */
+const UNLIMITED = { expiresAt: null, revokedAt: null, notBefore: null, scopes: null, repositories: null };
 
 /** An arbitrary constant for the lock that replicas take when they start together. */
 const BOOTSTRAP_LOCK = 7_240_815_554;
@@ -205,7 +212,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
       if ((found?.count ?? 0) >= MAX_KEYS) {
         return null;
       }
-      const { userId: ownerId, name } = key;
+      const { userId: ownerId, name, scopes, repositories } = key;
       const [forgotten] = await manager.query<[{ id: string }[], number]>(FORGET_ENDED, [
         ownerId,
         now,
@@ -224,7 +231,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
           action: 'api_key.create',
           resourceId: id,
           ownerId,
-          details: { name, ...(key.scopes && { scopes: key.scopes }) },
+          details: { name, ...(scopes && { scopes }), ...(repositories && { repositories }) },
         },
       );
       await alongside?.(manager, id);
@@ -323,17 +330,14 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     }
     await manager.upsert(
       ApiKey,
-      { id, userId, name, secretHash, expiresAt: null, revokedAt: null, notBefore: null, scopes: null },
+      { id, userId, name, secretHash, ...UNLIMITED },
       { conflictPaths: ['id'], skipUpdateIfNoValuesChanged: true },
     );
     const isUnchanged =
       known?.userId === userId &&
       known.name === name &&
       known.secretHash.equals(secretHash) &&
-      known.expiresAt === null &&
-      known.revokedAt === null &&
-      known.notBefore === null &&
-      known.scopes === null;
+      Object.keys(UNLIMITED).every((column) => known[column as keyof typeof UNLIMITED] === null);
     const details = { name };
     await this.audit.append(
       manager,

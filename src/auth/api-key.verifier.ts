@@ -6,7 +6,7 @@ import { scopesWithin } from '../common/scopes.js';
 import { AccessChanges, type Verified, VerifiedUsers } from './access-changes.js';
 import { type ParsedApiKey, parseApiKey } from './api-key-format.js';
 import { ApiKeyRepository } from './api-key.repository.js';
-import type { AuthUser } from './auth.decorators.js';
+import { administers, type AuthUser } from './auth.decorators.js';
 
 /** How old `last_used_at` may get before it is written again. */
 const LAST_USED_MS = 60_000;
@@ -54,8 +54,9 @@ export class ApiKeyVerifier {
       this.noteUse(id, now);
     }
     const scopes = scopesWithin(stored.scopes, stored.reads_only);
-    const isAdmin = stored.is_admin && scopes.includes('admin');
-    return { user: { id: stored.user_id, email: stored.email, isAdmin, scopes, keyId: id }, endsAt };
+    const { user_id: userId, email, repositories } = stored;
+    const isAdmin = stored.is_admin && administers({ scopes, repositories });
+    return { user: { id: userId, email, isAdmin, scopes, repositories, keyId: id }, endsAt };
   }
 
   /** Not awaited: a request never waits for its own bookkeeping. */

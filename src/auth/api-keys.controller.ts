@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, documented } from '../common/openapi/api-route.js';
+import { ApiRoute, documented, thrown } from '../common/openapi/api-route.js';
 import {
   ApiKeyDto,
   ApiKeyIdDto,
@@ -13,6 +13,7 @@ import {
 } from './api-keys.dto.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { type AuthUser, CurrentUser } from './auth.decorators.js';
+import { ownersOnly } from './user.repository.js';
 
 const BODY_EXAMPLES = {
   own: { summary: 'A key of your own', value: { name: 'ci' } },
@@ -21,6 +22,10 @@ const BODY_EXAMPLES = {
     value: { name: 'demo', expires_at: '2030-01-31T12:00:00Z' },
   },
   reading: { summary: 'A key that changes nothing', value: { name: 'dashboard', scopes: ['read'] } },
+  ofRepositories: {
+    summary: 'A key for some repositories',
+    value: { name: 'ci', scopes: ['read', 'run'], repositories: ['github:octo/app'] },
+  },
   forSomebody: {
     summary: 'A key for another user; administrators only',
     value: { name: 'laptop', user_id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' },
@@ -28,6 +33,7 @@ const BODY_EXAMPLES = {
 };
 
 const NOT_YOURS = { status: 403, detail: 'Only administrators manage the keys of other users.' };
+const OF_AN_OWNER = thrown(ownersOnly(), 'The key of an owner');
 const NO_SUCH_USER = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
 const NO_SUCH_KEY = documented(404, 'There is no API key with this id.', 'Unknown key, or not yours');
 const TOO_MANY = documented(409, 'A user may have 50 keys; revoke one first.', 'As many keys as may be');
@@ -44,7 +50,7 @@ export class ApiKeysController {
     status: 201,
     answer: { type: IssuedApiKeyDto, description: 'The new key' },
     examples: BODY_EXAMPLES,
-    problems: [NOT_YOURS, NO_SUCH_USER, TOO_MANY],
+    problems: [NOT_YOURS, OF_AN_OWNER, NO_SUCH_USER, TOO_MANY],
     invalid: 'expires_at',
   })
   async issue(@CurrentUser() user: AuthUser, @Body() body: CreateApiKeyDto): Promise<IssuedApiKeyDto> {
@@ -54,6 +60,7 @@ export class ApiKeysController {
         expiresAt: body.expires_at ?? null,
         notBefore: body.not_before ?? null,
         scopes: body.scopes ?? undefined,
+        repositories: body.repositories ?? undefined,
         userId: body.user_id ?? undefined,
       }),
     );
@@ -75,7 +82,7 @@ export class ApiKeysController {
       'Holds within a second on every replica. Revoking it again changes nothing but what `made` asks for.',
     status: 204,
     answer: { description: 'Revoked' },
-    problems: [NO_SUCH_KEY],
+    problems: [NO_SUCH_KEY, OF_AN_OWNER],
   })
   async revoke(
     @CurrentUser() user: AuthUser,

@@ -1,13 +1,31 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
 import { Shown, ShownOrNull, Time, TimeOrNull, toWire, USER_ID } from '../common/openapi/responses.js';
 import { NoOtherMembers } from '../common/validation/unknown-members.js';
-import { Choice, ChoiceList, Identifier, Instant, Text } from '../common/validation/field-decorators.js';
+import {
+  Choice,
+  ChoiceList,
+  Identifier,
+  Instant,
+  Text,
+  TextList,
+} from '../common/validation/field-decorators.js';
 import { SCOPES, type Scope } from '../common/scopes.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
+import { KEY_REPOSITORY } from './key-repositories.js';
+
+const MAX_REPOSITORIES = 100;
 
 export class ApiKeyIdDto {
   @Text('Id of the key: its first part, after `slw_`.', { required: true, example: '4nKxq0Zt' }) id: string;
+}
+
+export function KeyRepositoriesShown(): PropertyDecorator {
+  return Shown(
+    'Of which repositories it sees and moves conversations, and nothing else; null: it is for all that its user has.',
+    ['github:octo/app', 'gitlab:group/*'],
+    { type: [String], nullable: true },
+  );
 }
 
 export class ApiKeyDto {
@@ -30,6 +48,8 @@ export class ApiKeyDto {
     example: ['read', 'run'],
   })
   scopes: Scope[];
+
+  @KeyRepositoriesShown() repositories: string[] | null;
 }
 
 export function toApiKeyDto(key: ApiKey): ApiKeyDto {
@@ -43,7 +63,7 @@ export function toApiKeyDto(key: ApiKey): ApiKeyDto {
     'revokedAt',
     'notBefore',
   );
-  return { id, name, ...times, scopes: key.scopes ?? [...SCOPES] };
+  return { id, name, ...times, scopes: key.scopes ?? [...SCOPES], repositories: key.repositories };
 }
 
 function nameProblem(name: string): string | null {
@@ -81,6 +101,18 @@ export class CreateApiKeyDto {
   )
   scopes?: Scope[] | null;
 
+  @TextList(
+    'Makes a key that sees and moves conversations of these repositories only, and can do nothing else: `github:owner/name`, or `gitlab:group/*` for all below a group. Names are kept in lower case, as hosts compare them. Without it: as the key of the request.',
+    {
+      nullable: true,
+      example: ['github:octo/app', 'gitlab:group/*'],
+      form: { minItems: 1, maxItems: MAX_REPOSITORIES },
+      itemLength: 600,
+      pattern: { regex: KEY_REPOSITORY, expected: 'Expected such as github:owner/name or gitlab:group/*.' },
+    },
+  )
+  repositories?: string[] | null;
+
   @Identifier('Owner of the key; administrators only. Without it: the caller.', {
     nullable: true,
     example: USER_ID,
@@ -95,6 +127,7 @@ export class IssuedApiKeyDto extends PickType(ApiKeyDto, [
   'expires_at',
   'not_before',
   'scopes',
+  'repositories',
 ]) {
   @ApiProperty({ example: '4nKxq0Zt' }) id: string;
 

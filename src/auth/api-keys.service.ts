@@ -13,6 +13,7 @@ import {
   type StoredAlongside,
 } from './api-key.repository.js';
 import type { AuthUser } from './auth.decorators.js';
+import { covers, outsideRepositories } from './key-repositories.js';
 import { userIsGone, UserRepository } from './user.repository.js';
 
 /** The key's text is available only now. */
@@ -21,10 +22,11 @@ export interface IssuedKey {
   record: ApiKey;
 }
 
-/** What one asks for; without scopes all that the asking key has but `admin`. */
-export type WantedKey = Partial<Omit<NewApiKey, 'scopes'>> & {
+/** What one asks for; without scopes all that the asking key has but `admin`, without repositories all of that. */
+export type WantedKey = Partial<Omit<NewApiKey, 'scopes' | 'repositories'>> & {
   name: string;
   scopes?: readonly Scope[] | undefined;
+  repositories?: readonly string[] | undefined;
 };
 
 const PAST_END = {
@@ -34,6 +36,12 @@ const PAST_END = {
 };
 
 const NEVER_VALID = { ...PAST_END, msg: 'Expected a time after not_before.' };
+
+const NO_REPOSITORY = {
+  loc: ['body', 'repositories'],
+  msg: 'Expected one repository or more.',
+  type: 'too_short',
+};
 
 const NO_SCOPE = { loc: ['body', 'scopes'], msg: 'Expected one scope or more.', type: 'too_short' };
 
@@ -48,25 +56,24 @@ export class ApiKeysService {
 
   /**
    * Issues a key, which outlives none that it was issued with, and may no more; only administrators may for others.
-   * @throws DomainError as `issue` and `alongside`, unauthorized, not_found, insufficient_scope
+   * @throws DomainError as `issue` and `alongside`, unauthorized, not_found, insufficient_scope, outside_repositories
    */
   async issueAs(
     actor: AuthUser,
-    { scopes = withoutAdmin(actor.scopes), expiresAt = null, userId, ...wanted }: WantedKey,
+    { scopes = withoutAdmin(actor.scopes), repositories, expiresAt = null, userId, ...wanted }: WantedKey,
     alongside?: StoredAlongside,
   ): Promise<IssuedKey> {
     scopes.forEach((scope) => requireScope(actor, scope));
     if (scopes.length === 0) {
       throw new InvalidInputError(NO_SCOPE);
     }
+    const limits = { scopes: [...new Set(scopes)], repositories: repositoriesFor(actor, repositories) };
     const owner = await this.ownerFor(actor, userId);
+    await this.requireRank(actor, owner);
     const latest = await this.keys.endOf(actor.keyId);
     const end = latest !== null && (expiresAt === null || expiresAt > latest) ? latest : expiresAt;
     try {
-      return await this.issue(
-        { ...wanted, userId: owner, expiresAt: end, scopes: [...new Set(scopes)] },
-        alongside,
-      );
+      return await this.issue({ ...wanted, ...limits, userId: owner, expiresAt: end }, alongside);
     } catch (error) {
       if (!userIsGone(error)) {
         throw error;
@@ -105,12 +112,13 @@ export class ApiKeysService {
     return this.keys.listOf(await this.ownerFor(actor, userId));
   }
 
-  /** Revokes a key, as an administrator also of others; `withWhatItMade` as `revoke`. @throws DomainError not_found */
+  /** Revokes a key, as an administrator also of others; `withWhatItMade` as `revoke`. @throws DomainError not_found, forbidden */
   async revokeAs(actor: AuthUser, keyId: string, withWhatItMade: boolean): Promise<void> {
     const key = await this.keys.findOneBy({ id: keyId });
     if (!key || (key.userId !== actor.id && !actor.isAdmin)) {
       throw unknownKey();
     }
+    await this.requireRank(actor, key.userId);
     await this.revoke(keyId, withWhatItMade);
   }
 
@@ -127,6 +135,14 @@ export class ApiKeysService {
     this.changes.tell(null);
   }
 
+  /** A key of an owner is what that owner may, and without it the owner may nothing. @throws DomainError forbidden */
+  private async requireRank({ id: by }: AuthUser, userId: string): Promise<void> {
+    const user = userId === by ? null : await this.users.findOneBy({ id: userId });
+    if (user !== null) {
+      await this.users.requireRank(this.users.manager, by, user);
+    }
+  }
+
   private async ownerFor(actor: AuthUser, userId: string | undefined): Promise<string> {
     if (userId === undefined || userId === actor.id) {
       return actor.id;
@@ -140,6 +156,22 @@ export class ApiKeysService {
     }
     return userId;
   }
+}
+
+/** @throws InvalidInputError for none, DomainError outside_repositories for more than those of the asking key */
+function repositoriesFor(
+  { repositories: own }: Pick<AuthUser, 'repositories'>,
+  wanted: readonly string[] | undefined,
+): string[] | null {
+  if (wanted?.length === 0) {
+    throw new InvalidInputError(NO_REPOSITORY);
+  }
+  const lower = wanted?.map((each) => each.toLowerCase());
+  if (own !== null && lower?.every((each) => covers(own, each)) === false) {
+    throw outsideRepositories(own, 'It makes keys for these only, and for what is below them.');
+  }
+  const given = lower ?? own;
+  return given && [...new Set(given)];
 }
 
 /** Who wants a key for administrators says so. */

@@ -4,16 +4,24 @@ import type { Request } from 'express';
 import { DomainError } from '../common/errors/domain-error.js';
 import { OPEN_TO_EVERYONE } from '../common/openapi/api-route.js';
 import type { Scope } from '../common/scopes.js';
+import type { KeyRepositories } from './key-repositories.js';
 
 export interface AuthUser {
   id: string;
   email: string;
-  /** Whether the user is an administrator, and the key has the scope for it. */
+  /** Whether the user is an administrator, and the key has the scope for it, in all repositories. */
   isAdmin: boolean;
   /** The scopes of the key, or of the key that the session was exchanged for. */
   scopes: readonly Scope[];
+  /** Those of the key, or of that one: what is about another repository, or none, is unknown to it. */
+  repositories: KeyRepositories;
   /** The id of the key or session. */
   keyId: string;
+}
+
+/** Whether an administrator is one to a request that has the key. What is of all users is of no repository alone. */
+export function administers({ scopes, repositories }: Pick<AuthUser, 'scopes' | 'repositories'>): boolean {
+  return repositories === null && scopes.includes('admin');
 }
 
 export interface AuthenticatedRequest extends Request {

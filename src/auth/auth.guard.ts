@@ -12,8 +12,9 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { NO_KEY } from '../common/errors/problem.js';
 import { ADMINISTRATORS_ONLY } from '../common/openapi/api-route.js';
 import { noteCaller } from '../common/requests/request-context.js';
-import { requireScope, scopeOf } from '../common/scopes.js';
+import { isForSomeRepositories, requireScope, scopeOf } from '../common/scopes.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
+import { notForSomeRepositories } from './key-repositories.js';
 import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { hasSessionCookie } from './sessions/session-cookie.js';
@@ -34,7 +35,7 @@ export class AuthGuard implements CanActivate {
     return this.isMarked(PUBLIC_ROUTE, context) || (await this.requireUser(context));
   }
 
-  /** Public routes that accept other keys too call this. @throws DomainError unauthorized, forbidden, insufficient_scope */
+  /** Public routes that accept other keys too call this. @throws DomainError unauthorized, forbidden, insufficient_scope, outside_repositories */
   async requireUser(context: ExecutionContext): Promise<true> {
     const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
     const key = this.authenticator.presentedKey(request.headers, this.isMarked(BESIDE_SANDBOX_KEY, context));
@@ -46,8 +47,12 @@ export class AuthGuard implements CanActivate {
     request.user = user;
     const client = context.switchToHttp().getResponse<Response>();
     this.connections.add(client, { userId: user.id, keyId: user.keyId });
-    noteCaller(user.id, user.id, user.keyId, user.scopes);
+    const { repositories, scopes } = user;
+    noteCaller(user.id, user.id, user.keyId, scopes.includes('run') && repositories === null);
     requireScope(user, scopeOf(request.method, routeOf(request)));
+    if (repositories !== null && !isForSomeRepositories(request.method, routeOf(request))) {
+      throw notForSomeRepositories(repositories);
+    }
     return true;
   }
 

@@ -190,7 +190,14 @@ export class UserRepository extends Repository<User> {
     const administrators = await manager.findBy(User, { isAdmin: true, disabledAt: IsNull() });
     const owners = administrators.filter(({ isOwner }) => isOwner);
     if (!(owners.length > 0 ? owners : administrators).some((each) => each.id === id)) {
-      throw new DomainError('forbidden', 'Only an owner of the organization may do this.');
+      throw ownersOnly();
+    }
+  }
+
+  /** Administrators do nothing to owners that would make them less, or act in their name. Throws as {@link requireOwner}. */
+  async requireRank(manager: EntityManager, by: string, { id, isOwner }: User): Promise<void> {
+    if (isOwner && id !== by) {
+      await this.requireOwner(manager, by);
     }
   }
 
@@ -227,6 +234,13 @@ export class UserRepository extends Repository<User> {
       select: { id: true },
       where: { id: In([...ids]), disabledAt: IsNull(), removedAt: IsNull(), readsOnly: false },
     });
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  /** Those of the users who are administrators now. */
+  async administrators(ids: readonly string[]): Promise<Set<string>> {
+    const where = { id: In([...ids]), isAdmin: true };
+    const rows = ids.length === 0 ? [] : await this.find({ select: { id: true }, where });
     return new Set(rows.map(({ id }) => id));
   }
 
@@ -345,6 +359,10 @@ export function roleOfMap(): DomainError {
     'conflict',
     'The groups of this person decide at the identity provider (OIDC_ROLE_MAP).',
   );
+}
+
+export function ownersOnly(): DomainError {
+  return new DomainError('forbidden', 'Only an owner of the organization may do this.');
 }
 
 export function lastAdministrator(): DomainError {

@@ -2,6 +2,7 @@ import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestj
 import { ApiTags } from '@nestjs/swagger';
 import { ApiRoute, documented, thrown } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
+import { UserId } from './auth.decorators.js';
 import { AdministratorsOnly } from './auth.guard.js';
 import {
   CreateUserDto,
@@ -20,6 +21,7 @@ import { UsersService } from './users.service.js';
 const UNKNOWN = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
 const TAKEN = documented(409, 'A user with this email address exists already.', 'The address is taken');
 const LAST_ADMINISTRATOR = thrown(lastAdministrator(), 'Nobody could get in any more');
+const ADMINISTRATORS = 'Administrators only; for an owner, owners only.';
 
 @ApiTags('Users')
 @AdministratorsOnly()
@@ -51,8 +53,7 @@ export class UsersController {
 
   @Patch(':id')
   @ApiRoute('update_user', 'Make a user an administrator, or an ordinary user again', {
-    description:
-      'Administrators only. Of the keys of the user, those with the scope `admin` are for administrators.',
+    description: `${ADMINISTRATORS} Of the keys of the user, those with the scope \`admin\` are for administrators.`,
     answer: { type: UserDto, description: 'The user' },
     problems: [
       UNKNOWN,
@@ -60,24 +61,29 @@ export class UsersController {
       thrown(roleOfMap(), 'The role of a person of the identity provider'),
     ],
   })
-  async update(@Param() { id }: UserIdDto, @Body() { is_admin: isAdmin }: UpdateUserDto): Promise<UserDto> {
-    return toUserDto(await this.users.setAdministrator(id, isAdmin));
+  async update(
+    @UserId() by: string,
+    @Param() { id }: UserIdDto,
+    @Body() { is_admin: isAdmin }: UpdateUserDto,
+  ): Promise<UserDto> {
+    return toUserDto(await this.users.setAdministrator(id, by, isAdmin));
   }
 
   @Post(':id/disable')
   @ApiRoute('disable_user', 'Disable a user', {
     description:
-      'Administrators only. Within a second, on every replica: sessions, keys of devices, open streams and WebSockets end, and do ' +
+      `${ADMINISTRATORS} Within a second, on every replica: sessions, keys of devices, open streams and WebSockets end, and do ` +
       'not come back; other keys are refused until the user is enabled. Automations, followed pull requests, waiting messages ' +
       'and webhooks do nothing meanwhile. Nothing is deleted.',
     answer: { type: UserDto, description: 'The user' },
     problems: [UNKNOWN, LAST_ADMINISTRATOR],
   })
   async disable(
+    @UserId() by: string,
     @Param() { id }: UserIdDto,
     @Query() { sandboxes = 'pause' }: DisableUserQueryDto,
   ): Promise<UserDto> {
-    return toUserDto(await this.users.disable(id, sandboxes));
+    return toUserDto(await this.users.disable(id, by, sandboxes));
   }
 
   @Post(':id/enable')
@@ -93,16 +99,17 @@ export class UsersController {
   @Delete(':id')
   @ApiRoute('delete_user', 'Remove a user', {
     description:
-      'Administrators only. Ends the keys and removes tokens, secrets, settings and automations of the user. Sandboxes are ' +
+      `${ADMINISTRATORS} Ends the keys and removes tokens, secrets, settings and automations of the user. Sandboxes are ` +
       'paused; with the conversations they are given to `hand_over_to`, or else kept REMOVED_USER_RETENTION_SECONDS.',
     status: 204,
     answer: { description: 'Removed' },
     problems: [UNKNOWN, LAST_ADMINISTRATOR],
   })
   async remove(
+    @UserId() by: string,
     @Param() { id }: UserIdDto,
     @Query() { hand_over_to: heir = null }: RemoveUserQueryDto,
   ): Promise<void> {
-    await this.users.remove(id, heir);
+    await this.users.remove(id, heir, { id: by });
   }
 }

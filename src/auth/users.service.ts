@@ -102,13 +102,19 @@ export class UsersService {
   /**
    * Removes a user with all data, but for conversations and sandboxes: another user gets them or, without one, they are
    * kept paused for a while.
-   * @param ownerId who asks as an owner of the organization; null: the caller need not be one
+   * @param by the administrator who asks, and whether an owner has to; without, an operator at the command line
    * @throws DomainError not_found, forbidden, or conflict for the last administrator; InvalidInputError for no other user
    */
-  async remove(id: string, handOverTo: string | null = null, ownerId: string | null = null): Promise<void> {
+  async remove(
+    id: string,
+    handOverTo: string | null = null,
+    by?: { id: string; asOwner?: boolean },
+  ): Promise<void> {
     await this.users.change(id, async (manager, user) => {
-      if (ownerId !== null) {
-        await this.users.requireOwner(manager, ownerId);
+      if (by !== undefined) {
+        await (by.asOwner === true
+          ? this.users.requireOwner(manager, by.id)
+          : this.users.requireRank(manager, by.id, user));
       }
       const heir = await this.heirOf(manager, user, handOverTo);
       if (heir !== null) {
@@ -122,11 +128,12 @@ export class UsersService {
 
   /**
    * No person and no program acts in the user's name until `enable`: sessions and keys of devices end for good, other keys for so long.
-   * @throws DomainError not_found, or conflict for the last administrator
+   * @throws DomainError not_found, forbidden for an owner unless an owner asks, or conflict for the last administrator
    */
-  async disable(id: string, sandboxes: SandboxesOfDisabled): Promise<User> {
+  async disable(id: string, by: string, sandboxes: SandboxesOfDisabled): Promise<User> {
     const now = new Date(this.clock.now());
     const user = await this.users.change(id, async (manager, known) => {
+      await this.users.requireRank(manager, by, known);
       await this.users.setDisabled(manager, present(known), now);
       await this.sessions.endAll(manager, id);
       await this.keys.revokeOfDevices(manager, id, now);
@@ -165,9 +172,18 @@ export class UsersService {
     return (await this.users.acting([id])).has(id);
   }
 
-  /** @throws DomainError not_found, or conflict for the last administrator, and for whom a map gives the role */
-  async setAdministrator(id: string, isAdmin: boolean): Promise<User> {
-    return this.changeRole(id, (manager) => this.users.setAdministrator(manager, id, isAdmin));
+  /**
+   * @param by null: the operator, at the command line
+   * @throws DomainError not_found, forbidden for an owner unless an owner asks, or conflict for the last administrator, and for
+   *   whom a map gives the role
+   */
+  async setAdministrator(id: string, by: string | null, isAdmin: boolean): Promise<User> {
+    return this.changeRole(id, async (manager, known) => {
+      if (by !== null) {
+        await this.users.requireRank(manager, by, known);
+      }
+      await this.users.setAdministrator(manager, id, isAdmin);
+    });
   }
 
   /** Throws as {@link setAdministrator}. @throws DomainError forbidden unless an owner asks */
@@ -178,14 +194,17 @@ export class UsersService {
     });
   }
 
-  private async changeRole(id: string, change: (manager: EntityManager) => Promise<void>): Promise<User> {
+  private async changeRole(
+    id: string,
+    change: (manager: EntityManager, user: User) => Promise<void>,
+  ): Promise<User> {
     const hasMap = (this.config.oidc?.roleMap.size ?? 0) > 0;
     const user = await this.users.change(id, async (manager, known) => {
       present(known);
       if (hasMap && known.kind === 'person' && (await manager.existsBy(Identity, { userId: id }))) {
         throw roleOfMap();
       }
-      await change(manager);
+      await change(manager, known);
       return manager.findOneByOrFail(User, { id });
     });
     this.changes.tell(id);

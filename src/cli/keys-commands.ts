@@ -134,7 +134,7 @@ async function createKey(
   });
   const owner = await findOrCreateUser(session, email, options.admin, output);
   if (options.admin && !owner.isAdmin) {
-    await session.usersService.setAdministrator(owner.id, true);
+    await session.usersService.setAdministrator(owner.id, null, true);
     output.note(`${owner.email} is an administrator now`);
   }
   const issue = session.keysService

@@ -41,6 +41,30 @@ const TABLE: readonly (readonly [path: RegExp, reads: Scope, changes: Scope])[] 
 ];
 
 /**
+ * What keys for some repositories may do: what is about conversations, each of which has a repository or is unknown to
+ * them, and what only lists repositories, tasks, models and agents. All else is refused, as is a route that is new.
+ */
+const FOR_SOME_REPOSITORIES: readonly (readonly [methods: readonly string[], path: RegExp])[] = [
+  [['POST'], /^\/api\/v1\/api-keys$/],
+  [
+    ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
+    /^\/api\/v1\/(?:app-conversations|conversations?|events)(?:\/|$)/,
+  ],
+  [
+    READS,
+    /^\/api\/user\/(?:suggested-tasks|repositories|repository\/branches|search\/(?:repositories|branches))$/,
+  ],
+  [READS, /^\/api\/v1\/git\/(?:suggested-tasks|repositories|branches)\/search$/],
+  [READS, /^\/api\/(?:keys\/current|options\/[^/]+)$/],
+  [READS, /^\/api\/v1\/(?:config|sandbox-specs)(?:\/|$)/],
+];
+
+/** Whether keys for some repositories may use the operation at all. @param path as in {@link scopeOf} */
+export function isForSomeRepositories(method: string, path: string): boolean {
+  return FOR_SOME_REPOSITORIES.some(([methods, pattern]) => methods.includes(method) && pattern.test(path));
+}
+
+/**
  * What a key needs for an operation that is not open to everybody.
  * @param path of the route, not of the request: an address may be written in more than one way
  * @throws Error for a route without a row

@@ -27,6 +27,11 @@ export type PublicGitServerName = keyof typeof PUBLIC_GIT_SERVERS;
 
 export const PUBLIC_GIT_SERVER_NAMES = Object.keys(PUBLIC_GIT_SERVERS) as readonly PublicGitServerName[];
 
+/** The Bitbucket Data Center of the operator's sign-in, and those. */
+export const GIT_PROVIDER_NAMES = [...PUBLIC_GIT_SERVER_NAMES, 'enterprise_sso'] as const;
+
+export type GitProviderName = (typeof GIT_PROVIDER_NAMES)[number];
+
 export interface GitServerAddresses {
   apiUrl: string;
   /** Also for public repositories without a token; no trailing slash. */

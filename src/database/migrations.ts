@@ -24,6 +24,8 @@ import { AddHostsOfSecrets1766940000000 } from './migrations/1766940000000-add-h
 import { NameCausesAndCountEvents1766760000000 } from './migrations/1766760000000-name-causes-and-count-events.js';
 import { AddTokenRenewals1766950000000 } from './migrations/1766950000000-add-token-renewals.js';
 import { IndexChangedConversations1766970000000 } from './migrations/1766970000000-index-changed-conversations.js';
+import { LimitKeysToRepositories1766951000000 } from './migrations/1766951000000-limit-keys-to-repositories.js';
+import { IndexRepositoriesOfConversations1766952000000 } from './migrations/1766952000000-index-repositories-of-conversations.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -52,5 +54,7 @@ export const MIGRATIONS = [
   AddEgressOfUsers1766930000000,
   AddHostsOfSecrets1766940000000,
   AddTokenRenewals1766950000000,
+  LimitKeysToRepositories1766951000000,
+  IndexRepositoriesOfConversations1766952000000,
   IndexChangedConversations1766970000000,
 ];

@@ -1,5 +1,5 @@
 import type { ReceivedWebhook, SignedWebhook } from '../common/crypto/webhook-signature.js';
-import { PUBLIC_GIT_SERVER_NAMES, type PublicGitServerName } from '../config/git-config.js';
+import { GIT_PROVIDER_NAMES, type GitProviderName, type PublicGitServerName } from '../config/git-config.js';
 import type { Forks } from './forks.js';
 import type {
   BranchQuery,
@@ -112,8 +112,8 @@ export interface HostWebhooks {
   ) => Record<keyof ToldChangeRequest, unknown> & { numbers: unknown[]; shas: unknown[] };
 }
 
-export type ProviderType = PublicGitServerName | 'enterprise_sso';
-export const PROVIDER_TYPES: readonly ProviderType[] = [...PUBLIC_GIT_SERVER_NAMES, 'enterprise_sso'];
+export type ProviderType = GitProviderName;
+export const PROVIDER_TYPES: readonly ProviderType[] = GIT_PROVIDER_NAMES;
 
 export type GitServerKind = PublicGitServerName | 'bitbucket_dc';
 

@@ -1,4 +1,6 @@
 import { Injectable } from '@nestjs/common';
+import type { AuthUser } from '../auth/auth.decorators.js';
+import { isWithin, providerWithin, requireWithin } from '../auth/key-repositories.js';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { gitProviderProblem, noGitProvider, noTokenOf } from './git-provider-problem.js';
@@ -21,6 +23,8 @@ export interface ProviderListing<T> {
   provider: ProviderType;
   read: Cached<Listing<T>>;
 }
+
+type Reader = Pick<AuthUser, 'id' | 'repositories'>;
 
 /** A new branch is found within a minute, and typing repeats the same question. */
 const FRESH_MS = 60_000;
@@ -46,26 +50,40 @@ export class RepositoryListsService {
   }
 
   /**
-   * A null `provider` stands for the first that the user has a token for.
+   * A null `provider` stands for the first that the user has a token for. Of a part, what is not of the key is left out.
    * @throws DomainError no_git_provider, not_found, or what the provider's failure means
    */
   async findRepositories(
-    userId: string,
+    { id: userId, repositories }: Reader,
     provider: ProviderType | null,
     query: RepositoryQuery,
   ): Promise<ProviderListing<FoundRepository>> {
     const wanted = { ...query, text: query.text === null ? null : withoutAddress(query.text) };
-    return await this.read(userId, provider, this.repositories, wanted, (adapter, call) =>
-      adapter.searchRepositories(wanted, call),
+    const { provider: asked, read } = await this.read(
+      userId,
+      provider,
+      this.repositories,
+      wanted,
+      (adapter, call) => adapter.searchRepositories(wanted, call),
     );
+    const items = read.value.items.filter(({ name }) =>
+      isWithin(repositories, { gitProvider: asked, selectedRepository: name }),
+    );
+    return { provider: asked, read: { ...read, value: { ...read.value, items } } };
   }
 
-  /** A null `provider` stands for the first of the user's that has such a repository. Throws as `findRepositories`. */
+  /**
+   * A null `provider` stands for the first of the user's that has such a repository.
+   * @throws DomainError as `findRepositories`, and outside_repositories for one that is not of the key
+   */
   async findBranches(
-    userId: string,
-    provider: ProviderType | null,
+    { id: userId, repositories }: Reader,
+    given: ProviderType | null,
     query: BranchQuery,
   ): Promise<ProviderListing<FoundBranch>> {
+    const { repository } = query;
+    const provider = given ?? (repositories && providerWithin(repositories, repository));
+    requireWithin(repositories, { gitProvider: provider, selectedRepository: repository });
     const asked = provider === null ? await this.tokens.current(userId) : [{ provider }];
     const readings = asked.map(({ provider: each }) =>
       this.read(userId, each, this.branches, query, (adapter, call) =>

@@ -1,29 +1,5 @@
+import { repositorySegments } from '../common/repository-path.js';
 import { GitProviderError } from './git-provider.js';
-
-/** Groups on GitLab nest up to 20 deep. */
-const MAX_SEGMENTS = 22;
-const MAX_LENGTH = 512;
-
-/** Not only dots; personal projects of Data Center begin with `~`. */
-const SEGMENT_TEXT = String.raw`(?:~\.+|~?(?:[A-Za-z0-9_]|\.+[A-Za-z0-9_-])[A-Za-z0-9._-]*)`;
-const SEGMENT = new RegExp(`^${SEGMENT_TEXT}$`);
-
-export const REPOSITORY_FORM = {
-  pattern: `^${SEGMENT_TEXT}(?:/${SEGMENT_TEXT}){1,${MAX_SEGMENTS - 1}}$`,
-  maxLength: MAX_LENGTH,
-};
-
-/** The parts (`exactly` as many, or two or more), each safe in an address and as an argument of git; else null. */
-export function repositorySegments(repository: string, exactly?: number): string[] | null {
-  const segments = repository.split('/');
-  const isCount =
-    exactly === undefined
-      ? segments.length >= 2 && segments.length <= MAX_SEGMENTS
-      : segments.length === exactly;
-  return isCount && repository.length <= MAX_LENGTH && segments.every((segment) => SEGMENT.test(segment))
-    ? segments
-    : null;
-}
 
 /** Splits `owner/name`. @throws GitProviderError with a reason for anything else */
 export function requireOwnerAndName(repository: string): [owner: string, name: string] {

@@ -59,7 +59,7 @@ export class MembersService {
    */
   async remove(id: string, by: string): Promise<void> {
     requireAnother(id, by);
-    await this.service.remove(id, null, by);
+    await this.service.remove(id, null, { id: by, asOwner: true });
   }
 }
 

@@ -57,10 +57,11 @@ export class OrganizationsController {
     problems: [UNKNOWN],
   })
   currentKey(
-    @CurrentUser() { id, keyId, scopes }: AuthUser,
+    @CurrentUser() { id, keyId, scopes, repositories }: AuthUser,
     @CurrentOrganization() organization: string,
   ): CurrentApiKeyDto {
-    return { id: keyId, org_id: organization, user_id: id, auth_type: 'bearer', scopes: [...scopes] };
+    const limits = { scopes: [...scopes], repositories: repositories && [...repositories] };
+    return { id: keyId, org_id: organization, user_id: id, auth_type: 'bearer', ...limits };
   }
 
   @Get('keys/llm/byor')

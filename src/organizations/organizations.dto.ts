@@ -1,5 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { MEMBER_ROLES, type MemberRole } from '../auth/access.js';
+import { KeyRepositoriesShown } from '../auth/api-keys.dto.js';
 import { OrNull, Shown, USER_ID } from '../common/openapi/responses.js';
 import { SCOPES, type Scope } from '../common/scopes.js';
 import { Choice, Identifier, Integer, Text } from '../common/validation/field-decorators.js';
@@ -71,6 +72,8 @@ export class CurrentApiKeyDto {
     example: SCOPES,
   })
   scopes: Scope[];
+
+  @KeyRepositoriesShown() repositories: string[] | null;
 }
 
 /** Always empty: the service has no models of its own, and never shows a key of the settings. */

@@ -1,4 +1,13 @@
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import {
+  applyDecorators,
+  type CanActivate,
+  createParamDecorator,
+  type ExecutionContext,
+  Injectable,
+  SetMetadata,
+  UseGuards,
+} from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import { ApiQuery } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { type AuthUser, authenticatedUser } from '../auth/auth.decorators.js';
@@ -59,6 +68,42 @@ function namedOwner({ id }: AuthUser, scope: unknown = 'user'): string {
   }
   return scope === 'user' ? id : INSTALLATION_ORGANIZATION_ID;
 }
+
+const INSTEAD = 'slipway:instead-of-organization';
+
+@Injectable()
+class OfUsersGuard implements CanActivate {
+  constructor(private readonly reflector: Reflector) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const user = authenticatedUser(context);
+    const { query } = context.switchToHttp().getRequest<Request>();
+    if (namedOwner(user, query['scope']) !== user.id) {
+      const instead = this.reflector.getAllAndOverride<string>(INSTEAD, [
+        context.getHandler(),
+        context.getClass(),
+      ]);
+      const msg = `Expected none with scope=organization: ${instead}`;
+      throw new InvalidInputError({ loc: ['query', 'scope'], msg, type: 'value_error' });
+    }
+    return true;
+  }
+}
+
+/**
+ * Marks routes that are about what the user has, whatever the request says: one that is about the organization's would be
+ * answered with the user's own, and change that.
+ * @param instead what to ask for what the organization has
+ */
+export function OfUsers(instead: string): ClassDecorator & MethodDecorator {
+  return applyDecorators(SetMetadata(INSTEAD, instead), UseGuards(OfUsersGuard));
+}
+
+export const OF_USERS = {
+  secrets: 'secrets of the organization are at /api/organizations/{organization_id}/secrets.',
+  gitTokens: 'git tokens are of users, and the organization has none.',
+  modelChecks: 'it tests the model that you would call; name one of the organization by its profile.',
+};
 
 function requireAdministrator(user: AuthUser): void {
   requireScope(user, 'admin');

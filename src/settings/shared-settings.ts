@@ -11,6 +11,7 @@ import {
   type SettingsLayer,
   sharedModel,
 } from './settings-layers.js';
+import { NO_DETAILS, type SettingsDetails } from './nested/nested-settings.js';
 import { isKeyColumn, SETTINGS_COLUMNS, type SettingsColumn } from './settings.schema.js';
 import { SettingsRepository } from './settings.repository.js';
 import { emptySettingsRow, type LayerOwner, type SettingsRow } from './settings-table.js';
@@ -40,6 +41,13 @@ export class SharedSettings {
       ...(isJsonObject(parameters) && { parameters }),
     });
     return layered({ ...model, members: document, toolServers: null }, this.operator.layer);
+  }
+
+  /** The organization's; the operator has none. @throws SecretDecryptionError */
+  async detailsBelow(ownerId: string): Promise<SettingsDetails> {
+    return ownerId === INSTALLATION_ORGANIZATION_ID
+      ? NO_DETAILS
+      : (await this.settings.loadWithKeys(INSTALLATION_ORGANIZATION_ID)).details;
   }
 
   /**

@@ -1,7 +1,7 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiHeader, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { UserId } from '../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { answerJson } from '../common/requests/response-headers.js';
 import { TASK_TYPES } from './collect-candidates.js';
@@ -50,12 +50,13 @@ export class SuggestedTasksController {
     invalid: badInput('query.task_types', `Expected a comma list of: ${TASK_TYPES.join(', ')}.`, 'enum'),
   })
   async find(
-    @UserId() userId: string,
+    @CurrentUser() { id: userId, repositories }: AuthUser,
     @Query() { task_types: taskTypes, providers, limit }: SuggestedTasksQueryDto,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const { tasks, statuses } = await this.service.find(userId, { taskTypes, providers, limit });
+    const selection = { taskTypes, providers, limit, repositories };
+    const { tasks, statuses } = await this.service.find(userId, selection);
     if (statuses.length > 0) {
       // An empty list is a missing header (RFC 9651 section 3.1).
       response.setHeader('X-Provider-Status', providerStatusHeader(statuses));

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { isWithin, type KeyRepositories } from '../auth/key-repositories.js';
 import { noGitProvider } from '../git-providers/git-provider-problem.js';
 import type { ProviderType } from '../git-providers/git-provider.js';
 import {
@@ -16,6 +17,8 @@ export interface TaskSelection {
   taskTypes?: readonly TaskType[];
   providers?: readonly ProviderType[];
   limit?: number;
+  /** Of the key: null, or absent, for all. */
+  repositories?: KeyRepositories;
 }
 
 export interface SuggestedTasks {
@@ -63,7 +66,12 @@ export class SuggestedTasksService {
 }
 
 function selectTasks(outcomes: readonly ProviderOutcome[], selection: TaskSelection): SuggestedTasks {
-  const candidates = outcomes.flatMap((outcome) => ('read' in outcome ? outcome.read.value.candidates : []));
+  const { repositories = null } = selection;
+  const candidates = outcomes
+    .flatMap((outcome) => ('read' in outcome ? outcome.read.value.candidates : []))
+    .filter((each) =>
+      isWithin(repositories, { gitProvider: each.provider, selectedRepository: each.repository }),
+    );
   const ranked = rankTasks(candidates).filter(({ type }) => selection.taskTypes?.includes(type) ?? true);
   const tasks = ranked.slice(0, selection.limit ?? DEFAULT_LIMIT);
   const beyond = new Set(ranked.slice(tasks.length).map(({ provider }) => provider));

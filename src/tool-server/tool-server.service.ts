@@ -71,7 +71,7 @@ export class ToolServerService {
       parent_conversation_id: conversationId,
     });
     const terms = conversationId === null ? {} : { started_by_agent: true as const };
-    const task = await this.starter.startFor(userId, body, idempotencyKey, terms);
+    const task = await this.starter.startFor({ id: userId, repositories: null }, body, idempotencyKey, terms);
     return this.progress.read(userId, toHexId(task.app_conversation_id));
   }
 

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Patch, Query } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
-import { UserId } from '../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser, UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { OrNull, Shown, Time } from '../common/openapi/responses.js';
 import { NextPageId, PageQuery } from '../common/pagination/page.dto.js';
@@ -122,11 +122,11 @@ export class ConversationInfosController {
     answer: { type: ConversationInfoPageDto, description: 'A page of conversations' },
   })
   async search(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Query() query: SearchConversationInfosQueryDto,
   ): Promise<ConversationInfoPageDto> {
     const { items, nextPageId } = await this.queries.search(
-      userId,
+      user,
       { owner: 'me', withSubConversations: false },
       { limit: query.limit, pageId: query.page_id },
     );
@@ -174,11 +174,11 @@ export class ConversationInfosController {
     invalid: badInput('body.title', 'Expected a title that is not blank.'),
   })
   async rename(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
     @Body() body: UpdateConversationDto,
   ): Promise<boolean> {
-    await this.conversations.update(userId, id, body);
+    await this.conversations.update(user, id, body);
     return true;
   }
 

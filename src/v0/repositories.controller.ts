@@ -1,6 +1,6 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
-import { UserId } from '../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser, UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { OrNull, Shown } from '../common/openapi/responses.js';
 import { Choice, Integer, Text } from '../common/validation/field-decorators.js';
@@ -149,12 +149,12 @@ export class UserRepositoriesController {
     answer: { type: [RepositoryDto], description: LISTED },
   })
   async repositories(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Query() { selected_provider: provider, ...query }: UserRepositoriesQueryDto,
   ): Promise<RepositoryDto[]> {
     const { installation_id: installation = null, page: position, per_page: limit } = query;
     const wanted = { text: null, sort: null, installation, position, limit };
-    return toLinkedDtos(await this.lists.findRepositories(userId, provider ?? null, wanted));
+    return toLinkedDtos(await this.lists.findRepositories(user, provider ?? null, wanted));
   }
 
   @Get('search/repositories')
@@ -163,13 +163,13 @@ export class UserRepositoriesController {
     answer: { type: [RepositoryDto], description: LISTED },
   })
   async searchRepositories(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Query() query: SearchUserRepositoriesQueryDto,
   ): Promise<RepositoryDto[]> {
     const { query: text, per_page: limit, selected_provider: provider = null } = query;
     const range = { installation: null, position: 1, limit: Math.min(limit, MAX_LIMIT) };
     const wanted = { ...range, text: text === '' ? null : text, sort: toSearchSort(query) };
-    return toLinkedDtos(await this.lists.findRepositories(userId, provider, wanted));
+    return toLinkedDtos(await this.lists.findRepositories(user, provider, wanted));
   }
 
   @Get('repository/branches')
@@ -178,11 +178,11 @@ export class UserRepositoriesController {
     answer: { type: BranchesPageDto, description: LISTED },
   })
   async branches(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Query() { repository, page, per_page: limit }: RepositoryBranchesQueryDto,
   ): Promise<BranchesPageDto> {
     const wanted = { repository, text: null, position: page, limit };
-    return toBranchesPageDto(await this.lists.findBranches(userId, null, wanted), page, limit);
+    return toBranchesPageDto(await this.lists.findBranches(user, null, wanted), page, limit);
   }
 
   @Get('search/branches')
@@ -191,12 +191,12 @@ export class UserRepositoriesController {
     answer: { type: [BranchDto], description: LISTED },
   })
   async searchBranches(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Query() query: SearchUserBranchesQueryDto,
   ): Promise<BranchDto[]> {
     const { repository, query: text, per_page: limit, selected_provider: provider } = query;
     const wanted = { repository, text: text === '' ? null : text, position: 1, limit };
-    const { read } = await this.lists.findBranches(userId, provider ?? null, wanted);
+    const { read } = await this.lists.findBranches(user, provider ?? null, wanted);
     return read.value.items.map(toBranchDto);
   }
 

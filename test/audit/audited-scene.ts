@@ -70,7 +70,7 @@ async function makeScene(app: TestApp, hosts: GitHosts) {
   const agent = await FakeConversationServer.start();
   const rows = new ConversationRows(app);
   const [user, other, disabled] = [await app.createUser(), await app.createUser(), await app.createUser()];
-  await app.app.get(UsersService).disable(disabled.id, 'keep');
+  await app.app.get(UsersService).disable(disabled.id, app.admin.id, 'keep');
   const issued = await app.app.get(ApiKeysService).issue({ userId: user.id, name: 'ci', expiresAt: null });
   const { key, address } = agent;
   const sandbox = await rows.sandbox(user.id, { key, address, egressMode: 'rules' });

@@ -54,15 +54,21 @@ const READ_BY_ALL = new Map([
   ['GET /api/v1/conversation/{id}/events (id)', 200],
   ['GET /api/v1/conversation/{id}/events/count', 200],
   ['GET /api/v1/conversation/{id}/events/search', 200],
+  ['GET /api/v1/conversation/{id}/events/stream', 200],
   ['GET /api/v1/events/count (conversation_id__eq)', 200],
 ]);
+
+/** What administrators read and do of others. The rest is theirs no more than anybody's. */
+const OF_ADMINISTRATORS =
+  /^[A-Z]+ \/api\/(?:organizations\/|v1\/(?:users\/\{id\}|audit|api-keys|conversation\/|conversations\/|events\/|app-conversations|sandboxes))/;
 
 let receiver: FakeServer;
 let app: TestApp;
 let owner: TestUser;
 let owned: Ids;
-/** Of a stranger, and of a sandbox of that stranger. */
+/** Of a stranger, of a sandbox of that stranger, and of a viewer. */
 let keys: string[];
+let admin: TestUser;
 /** As those of `owned`, but for a conversation that another user shares, and its sandbox. */
 let shared: Ids;
 let sharer: TestUser;
@@ -77,7 +83,10 @@ beforeAll(async () => {
   const stranger = await app.createUser();
   const key = `key-of-a-sandbox-${randomUUID()}`;
   await rows.sandbox(stranger.id, { key, address: AGENT_SERVER });
-  keys = [stranger.key, key];
+  const readsOnly = await app.createUser();
+  await app.dataSource.query('UPDATE users SET reads_only = true WHERE id = $1', [readsOnly.id]);
+  keys = [stranger.key, key, readsOnly.key];
+  ({ admin } = app);
   owned = {
     user: owner.id,
     apiKey: owner.key.slice(4, 12),
@@ -115,6 +124,16 @@ describe('an operation with the ids of another user', () => {
     }
     expect(await rowsOf(owner)).toEqual(before);
   });
+
+  it.each(attempts.filter(({ name }) => !OF_ADMINISTRATORS.test(name)))(
+    '$name answers an administrator as anybody',
+    async (attempt) => {
+      const before = await rowsOf(owner);
+      const found = await send(attempt, owned, admin.key);
+      expect(found).toEqual(await send(attempt, nobodys, admin.key));
+      expect(await rowsOf(owner)).toEqual(before);
+    },
+  );
 
   it.each(attempts)('$name reads a shared one, and does nothing to it', async (attempt) => {
     const before = await rowsOf(sharer);
@@ -224,9 +243,20 @@ async function send({ method, path, body: bodyOf }: Attempt, ids: Ids, key: stri
     headers: { 'X-Session-API-Key': key, ...(body && { 'Content-Type': 'application/json' }) },
     body: body && JSON.stringify(body),
   });
-  const text = (await response.text()).replace(/"request_id":"[^"]*"/, '');
+  const text = (await textOf(response)).replace(/"request_id":"[^"]*"/, '');
   const hidden = Object.values(ids).flatMap((id) => [id, withDashes(id)]);
   return { status: response.status, body: hidden.reduce((left, id) => left.replaceAll(id, 'ID'), text) };
+}
+
+/** Of a stream what it begins with, as it does not end. */
+async function textOf(response: Response): Promise<string> {
+  if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
+    return await response.text();
+  }
+  for await (const bytes of response.body ?? []) {
+    return new TextDecoder().decode(bytes);
+  }
+  return '';
 }
 
 function withDashes(id: string): string {

@@ -76,6 +76,16 @@ describe('nobody gets more by the issuer than it says:', () => {
       expect(who.cookies.size).toBe(0);
     });
 
+    it('is not begun by a key for some repositories, whatever it may there', async () => {
+      const wanted = { userId: app.user.id, name: 'limited', expiresAt: null, scopes: [...SCOPES] };
+      const { key } = await app.app
+        .get(ApiKeysService)
+        .issue({ ...wanted, repositories: ['github:octo/app'] });
+      const { status, body } = await browser().beginLink(key);
+
+      expect([status, body.code]).toEqual([403, 'outside_repositories']);
+    });
+
     it('is not begun by a key of a service, as nobody signs in as one', async () => {
       const { body: service } = await request(app.url)
         .post('/api/v1/users')

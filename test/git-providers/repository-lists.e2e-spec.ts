@@ -232,4 +232,54 @@ describe('/api/v1/git', () => {
     expect(body).toEqual((await request(app.url).get('/api/user/info').set(user.headers)).body);
     expect(body).toMatchObject({ login: 'mona', email: 'mona@example.com' });
   });
+  describe('with a key for some repositories', () => {
+    let limited: Record<string, string>;
+
+    beforeEach(async () => {
+      const { body } = await request(app.url)
+        .post('/api/v1/api-keys')
+        .set(user.headers)
+        .send({ name: 'ci', repositories: ['github:octo/app', 'gitlab:octo/*'] })
+        .expect(201);
+      limited = { 'X-Session-API-Key': body.key };
+    });
+
+    const ask = (path: string): request.Test => request(app.url).get(path).set(limited);
+
+    it('lists those, and their tasks', async () => {
+      const all = (await get('repositories/search?provider=github').expect(200)).body.items.map(nameOf);
+      expect(all.length).toBeGreaterThan(1);
+      for (const path of ['/api/v1/git/repositories/search?provider=github', '/api/user/repositories']) {
+        const { body } = await ask(path).expect(200);
+        expect([path, [body.items ?? body].flat().map(nameOf)]).toEqual([path, ['octo/app']]);
+      }
+      const whole = await request(app.url).get('/api/user/suggested-tasks').set(user.headers).expect(200);
+      const { body: tasks } = await ask('/api/user/suggested-tasks').expect(200);
+      const { body: page } = await ask('/api/v1/git/suggested-tasks/search').expect(200);
+      const isOne = ({ git_provider: provider, repo }: { git_provider: string; repo: string }): boolean =>
+        (provider === 'github' && repo === 'octo/app') || (provider === 'gitlab' && repo.startsWith('octo/'));
+      expect(tasks).toEqual(whole.body.filter(isOne));
+      expect([tasks.length > 0, tasks.length < whole.body.length]).toEqual([true, true]);
+      expect(page.items.every(isOne)).toBe(true);
+      expect(page.items).toHaveLength(tasks.length);
+    });
+
+    it('lists branches of those', async () => {
+      for (const [path, status] of [
+        ['/api/v1/git/branches/search?provider=github&repository=octo/app&query=', 200],
+        ['/api/v1/git/branches/search?provider=bitbucket&repository=octo/app&query=', 403],
+        ['/api/v1/git/branches/search?provider=github&repository=octo/lib&query=', 403],
+        ['/api/user/search/branches?selected_provider=gitlab&repository=octo/app&query=', 200],
+        ['/api/user/search/branches?repository=octo/app&query=', 403],
+        // The host has none of that name, and was asked.
+        ['/api/user/repository/branches?repository=octo/lib', 404],
+        ['/api/user/repository/branches?repository=acme/secret', 403],
+      ] as const) {
+        const { status: answered, body } = await ask(path);
+        expect([path, answered]).toEqual([path, status]);
+        expect(answered === 403 ? body.code : 'outside_repositories').toBe('outside_repositories');
+      }
+      await ask('/api/user/installations?provider=github').expect(403);
+    });
+  });
 });

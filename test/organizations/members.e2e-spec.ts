@@ -179,6 +179,51 @@ describe('a role', () => {
     ]);
   });
 
+  describe('of an owner', () => {
+    const USERS = '/api/v1/users';
+    const KEYS = '/api/v1/api-keys';
+    let spare: string;
+    beforeAll(async () => {
+      spare = (await ask(owner, 'post', KEYS).send({ name: 'spare' }).expect(201)).body.id;
+    });
+    const issue = (by: TestUser): Test => ask(by, 'post', KEYS).send({ name: 'own', user_id: owner.id });
+    const state = (): Promise<unknown[]> =>
+      app.dataSource.query(
+        `SELECT is_admin, is_owner, disabled_at, (SELECT count(*) FROM api_keys k WHERE user_id = u.id AND revoked_at IS NULL)
+         FROM users u WHERE id = $1`,
+        [owner.id],
+      );
+    const attempts: [string, (by: TestUser) => Test][] = [
+      ['disabled', (by) => ask(by, 'post', `${USERS}/${owner.id}/disable?sandboxes=keep`)],
+      ['demoted', (by) => ask(by, 'patch', `${USERS}/${owner.id}`).send({ is_admin: false })],
+      ['removed', (by) => ask(by, 'delete', `${USERS}/${owner.id}`)],
+      ['impersonated by a key', issue],
+      ['locked out of keys', (by) => ask(by, 'delete', `${KEYS}/${spare}`)],
+    ];
+
+    it.each(attempts)('is not %s by an administrator', async (_what, attempt) => {
+      const before = await state();
+      const { body } = await attempt(admin).expect(403);
+      expect(body).toMatchObject({
+        code: 'forbidden',
+        detail: 'Only an owner of the organization may do this.',
+      });
+      expect(await state()).toEqual(before);
+    });
+
+    it('is changed by another owner', async () => {
+      await give(owner, member, 'owner').expect(200);
+      const other = await app.createUser();
+      await give(owner, other, 'owner').expect(200);
+      await ask(other, 'post', `${USERS}/${member.id}/disable?sandboxes=keep`).expect(200);
+      await ask(admin, 'post', `${USERS}/${member.id}/enable`).expect(200);
+      await ask(other, 'patch', `${USERS}/${member.id}`).send({ is_admin: false }).expect(200);
+      await ask(other, 'delete', `${KEYS}/${(await issue(other).expect(201)).body.id}`).expect(204);
+      await ask(other, 'patch', `${USERS}/${other.id}`).send({ is_admin: false }).expect(200);
+      expect([await roleOf(member), await roleOf(other)]).toEqual(['member', 'member']);
+    });
+  });
+
   it.each([null, 'root', undefined])('is one of four, so not %p', async (role) => {
     await give(owner, member, role).expect(422);
   });

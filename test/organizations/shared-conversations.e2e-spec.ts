@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request, { type Test } from 'supertest';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import type { Visibility } from '../../src/auth/access.js';
@@ -8,7 +8,8 @@ import { KeptChangesRepository } from '../../src/v1/app-conversations/kept-chang
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { messageEvent } from '../fakes/sample-events.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
-import type { TestUser } from '../support/create-test-app.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { EventSource } from '../support/event-source.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 /** Nothing listens there: a request that gets as far is answered with 502. */
@@ -82,7 +83,6 @@ const OWNERS: [Method, (id: string) => string, object?][] = [
   ['get', (id) => `${LIST}/${id}/file?file_path=README.md`],
   ['get', (id) => `${LIST}/${id}/skills`],
   ['get', (id) => `${LIST}/${id}/hooks`],
-  ['get', (id) => `/api/v1/conversation/${id}/events/stream`],
   ['post', (id) => `${LIST}/${id}/pull-request`],
   ['post', (id) => `${LIST}/${id}/switch_profile`, { profile_name: 'fast' }],
   ['post', (id) => `${LIST}/${id}/switch_acp_model`, { model: 'm' }],
@@ -131,6 +131,68 @@ describe('a shared conversation', () => {
       expect([path(shared), answer.status, answer.body.code]).toEqual([path(shared), 403, 'forbidden']);
       expect(answer.body.detail).toContain('You may read this conversation.');
     }
+  });
+
+  describe('is followed', () => {
+    const stream = async (who: TestUser, hex: string): Promise<EventSource> => {
+      const path = `/api/v1/conversation/${hex}/events/stream`;
+      return EventSource.connect(`${replica.url}${path}`, who.headers);
+    };
+    const share = (hex: string, visibility: Visibility): Test =>
+      ask('owner', 'patch', `${LIST}/${hex}`).send({ visibility }).expect(200);
+    let replica: TestApp;
+    beforeAll(async () => {
+      replica = await createTestApp({}, app.databaseUrl);
+    });
+    afterAll(() => replica.close());
+
+    it('by its readers as it happens, until it is shared no longer', async () => {
+      const { id, hex } = await new ConversationRows(app).conversation(
+        users.owner.id,
+        { visibility: 'organization' },
+        FOLLOWED_ELSEWHERE,
+      );
+      const streams = await Promise.all(
+        [users.owner, users.member, users.viewer, users.admin].map((who) => stream(who, hex)),
+      );
+      const event = messageEvent(randomUUID(), 'user', 'while they listen');
+      await app.app.get(EventStore, { strict: false }).store(id, [event]);
+      await Promise.all(streams.map((each) => each.untilCount(1)));
+      expect(streams.map((each) => each.events[0]?.data)).toEqual(streams.map(() => event));
+      await share(hex, 'private');
+      const [ofOwner, ofMember, ofViewer, ofAdmin] = streams;
+      await Promise.all([ofMember?.untilEnded(), ofViewer?.untilEnded()]);
+      expect([ofOwner?.ended, ofAdmin?.ended]).toEqual([false, false]);
+      const refused = await stream(users.member, hex);
+      expect(refused.response.statusCode).toBe(404);
+      refused.close();
+      await share(hex, 'organization');
+      const again = await stream(users.member, hex);
+      await again.untilCount(1);
+      [ofOwner, ofAdmin, again].forEach((each) => each?.close());
+      await ask('owner', 'delete', `${LIST}/${hex}`).expect(200);
+    });
+
+    it('by an administrator of what is not shared, until that is one no longer', async () => {
+      const admin = await app.createUser();
+      const role = (is_admin: boolean): Test =>
+        ask('admin', 'patch', `/api/v1/users/${admin.id}`).send({ is_admin }).expect(200);
+      await role(true);
+      const [ofHidden, ofShared] = [await stream(admin, hidden), await stream(admin, shared)];
+      await Promise.all([ofHidden.untilCount(1), ofShared.untilCount(1)]);
+      await role(false);
+      await ofHidden.untilEnded();
+      expect(ofShared.ended).toBe(false);
+      ofShared.close();
+    });
+
+    it('by nobody who is removed', async () => {
+      const gone = await app.createUser();
+      const open = await stream(gone, shared);
+      await open.untilCount(1);
+      await ask('admin', 'delete', `/api/v1/users/${gone.id}`).expect(204);
+      await open.untilEnded();
+    });
   });
 
   it('is moved by no member', async () => {

@@ -173,6 +173,113 @@ describe('settings of the organization', () => {
     expect(await client.stored()).toMatchObject({ max_iterations: 70, git_user_name: null, language: 'fr' });
   });
 
+  describe('and a whole form that sends back what it was shown', () => {
+    const echo = async (by: 'nested' | 'flat', changed: object = {}): Promise<void> => {
+      if (by === 'flat') {
+        await client.store({ ...(await client.stored()), ...changed });
+        return;
+      }
+      const { body } = await asMember('get', '/api/v1/settings').expect(200);
+      const { agent_settings, conversation_settings, ...rest } = body;
+      await asMember('post', '/api/v1/settings', {
+        ...rest,
+        ...changed,
+        agent_settings_diff: agent_settings,
+        conversation_settings_diff: conversation_settings,
+      }).expect(200);
+    };
+    /** What is stored as the member's own, but for preferences, which are theirs alone. */
+    const own = async (): Promise<unknown> => {
+      const { document, details } = await app.app.get(SettingsRepository).loadWithKeys(member.id);
+      const isSet = ([, value]: [string, unknown]): boolean => Object.keys(Object(value)).length > 0;
+      const agent = Object.fromEntries(Object.entries(details.agent).filter(isSet));
+      return { document, agent, conversation: details.conversation };
+    };
+    const NOTHING = { document: {}, agent: {}, conversation: {} };
+    const nested = (agent: object, conversation: object, query = ''): request.Test =>
+      (query === '' ? asMember : asAdmin)('post', `/api/v1/settings${query}`, {
+        agent_settings_diff: agent,
+        conversation_settings_diff: conversation,
+      }).expect(200);
+
+    it.each(['nested', 'flat'] as const)(
+      'makes nothing the own of its sender where nothing is set: %s',
+      async (by) => {
+        await client.store({ language: 'fr' });
+        await echo(by);
+        expect(await own()).toEqual({ ...NOTHING, document: { language: 'fr' } });
+      },
+    );
+
+    it.each(['nested', 'flat'] as const)(
+      'makes nothing of the organization the own of its sender: %s',
+      async (by) => {
+        await share({
+          llm_model: MODEL,
+          llm_api_key: KEY,
+          max_iterations: 50,
+          enable_default_condenser: false,
+        });
+        await nested(
+          { agent: 'CodeActAgent', agent_context: { load_memory: true }, condenser: { max_size: 77 } },
+          { confirmation_mode: true, security_analyzer: 'pattern' },
+          OF_ORGANIZATION,
+        );
+        await client.store({ language: 'fr' });
+        await echo(by);
+        await echo(by === 'flat' ? 'nested' : 'flat');
+        expect(await own()).toEqual({ ...NOTHING, document: { language: 'fr' } });
+        await share({ confirmation_mode: false, max_iterations: 60, llm_model: 'openai/other' });
+        expect(await client.stored()).toMatchObject({
+          max_iterations: 60,
+          confirmation_mode: false,
+          llm_model: 'openai/other',
+        });
+      },
+    );
+
+    it('keeps what its sender has set, and what its sender changes in it', async () => {
+      await nested({ agent_context: { load_memory: true } }, { confirmation_mode: true }, OF_ORGANIZATION);
+      await nested({ agent_context: { load_memory: false } }, { confirmation_mode: false });
+      await echo('nested');
+      await echo('flat');
+      await nested({ agent_context: { load_memory: false } }, {}, OF_ORGANIZATION);
+      const { body } = await asMember('get', '/api/v1/settings').expect(200);
+      expect(body).toMatchObject({
+        agent_settings: { agent_context: { load_memory: false } },
+        conversation_settings: { confirmation_mode: false },
+      });
+      expect(await own()).toMatchObject({
+        document: { confirmation_mode: false },
+        agent: { agent_context: { load_memory: false } },
+      });
+    });
+
+    it('shows what agents of its sender get', async () => {
+      const shown = async (): Promise<unknown> => {
+        const { body } = await asMember('get', '/api/v1/settings').expect(200);
+        const { agent_context, condenser } = body.agent_settings;
+        return { memory: agent_context.load_memory, size: condenser.max_size };
+      };
+      const used = async (): Promise<unknown> => {
+        const { settings } = await app.app.get(AgentInputsReader).readConfiguration(member.id, null);
+        return { memory: settings.load_memory ?? false, size: settings.condenser_parameters?.['max_size'] };
+      };
+      await nested(
+        { agent_context: { load_memory: true }, condenser: { max_size: 77 } },
+        {},
+        OF_ORGANIZATION,
+      );
+      expect([await shown(), await used()]).toEqual(
+        Array.from({ length: 2 }, () => ({ memory: true, size: 77 })),
+      );
+      await nested({ condenser: { max_size: 50 }, agent_context: {} }, {});
+      expect([await shown(), await used()]).toEqual(
+        Array.from({ length: 2 }, () => ({ memory: true, size: 50 })),
+      );
+    });
+  });
+
   it('give way to a value that is the default otherwise, and to one that is the same', async () => {
     await share({ enable_default_condenser: false, max_iterations: 50 });
     await client.store({ enable_default_condenser: true, max_iterations: 40 });
@@ -502,6 +609,37 @@ describe('secrets of the organization', () => {
       { name: 'BOTH', description: null, scope: 'user' },
       { name: 'SHARED', description: 'd', scope: 'organization' },
     ]);
+  });
+});
+
+describe('what has no organization', () => {
+  const alone = operationsOf(committedDocument())
+    .map(({ name, operation }) => {
+      const [method = '', path = ''] = name.split(' ');
+      const isScoped = JSON.stringify(operation.parameters ?? []).includes('scope');
+      return { method: method.toLowerCase() as Method, path: path.replace(/\{\w+\}/, 'NAME'), isScoped };
+    })
+    .filter(
+      ({ path, isScoped }) => !isScoped && /\/secrets|git-providers|provider-tokens|model-check/.test(path),
+    )
+    .filter(({ path }) => !/organizations|sandboxes/.test(path));
+
+  it('are secrets, git tokens and tests of models', () => {
+    expect(alone).toHaveLength(13);
+  });
+
+  it.each(alone)('$method $path says so, and what to ask instead', async ({ method, path }) => {
+    const { body } = await asAdmin(method, `${path}${OF_ORGANIZATION}`, {}).expect(422);
+    const instead = path.includes('model-check')
+      ? 'profile'
+      : /git-providers|provider-tokens/.test(path)
+        ? 'git tokens are of users'
+        : '/api/organizations/{organization_id}/secrets';
+    expect(body.detail).toEqual([
+      { loc: ['query', 'scope'], type: 'value_error', msg: expect.stringContaining(instead) },
+    ]);
+    const own = await asAdmin(method, `${path}?scope=user`, {});
+    expect(JSON.stringify(own.body)).not.toContain('"query","scope"');
   });
 });
 

@@ -21,7 +21,8 @@ export class StartsClient {
   }
 
   start(given: Partial<StartRequest> = {}, key: string | null = null): Promise<StartTask> {
-    return this.app.app.get(ConversationStarter).start(this.user.id, sampleStartRequest(given), key);
+    const starter = { id: this.user.id, repositories: null };
+    return this.app.app.get(ConversationStarter).start(starter, sampleStartRequest(given), key);
   }
 
   read(id: string): Promise<StartTask> {

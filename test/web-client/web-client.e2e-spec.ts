@@ -43,6 +43,7 @@ describe('a user as web applications for organizations see them', () => {
       user_id: id,
       auth_type: 'bearer',
       scopes: SCOPES,
+      repositories: null,
     });
     expect(await get('keys/llm/byor')).toEqual({ key: null });
     expect(await get('organizations')).toEqual({

@@ -4,6 +4,7 @@ import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { requireScope, SCOPES, scopesWithin } from '../../common/scopes.js';
 import { AccessChanges } from '../access-changes.js';
 import type { AuthUser } from '../auth.decorators.js';
+import { notForSomeRepositories } from '../key-repositories.js';
 import { serviceSignsIn, UserRepository } from '../user.repository.js';
 import { type Identity, IdentityRepository, type KnownPerson } from './identity.repository.js';
 import { OidcIssuer } from './oidc.issuer.js';
@@ -68,13 +69,20 @@ export class PersonsService {
    * A linked person may do all that the user may, so the key of a link must be able to as well.
    * @throws DomainError forbidden for a service, insufficient_scope, unauthorized
    */
-  async requireLinkable({ id, scopes }: Pick<AuthUser, 'id' | 'scopes'>): Promise<void> {
+  async requireLinkable({
+    id,
+    scopes,
+    repositories,
+  }: Pick<AuthUser, 'id' | 'scopes' | 'repositories'>): Promise<void> {
     const user = await this.users.findOneBy({ id });
     if (user === null) {
       throw new DomainError('unauthorized', 'Unauthorized');
     }
     if (user.kind === 'service') {
       throw serviceSignsIn();
+    }
+    if (repositories !== null) {
+      throw notForSomeRepositories(repositories);
     }
     SCOPES.filter((scope) => scope !== 'admin' || user.isAdmin).forEach((scope) =>
       requireScope({ scopes }, scope),
@@ -143,5 +151,5 @@ export class PersonsService {
 
 function userOf(known: KnownPerson, email: string): SignedIn['user'] {
   const { user_id: id, is_admin: isAdmin, reads_only: readsOnly } = known;
-  return { id, email, isAdmin, scopes: scopesWithin(null, readsOnly) };
+  return { id, email, isAdmin, scopes: scopesWithin(null, readsOnly), repositories: null };
 }

@@ -92,6 +92,7 @@ export interface SessionWithOwner {
   is_admin: boolean;
   /** Scopes of the exchanged key; null means everything that the user may do. */
   scopes: Scope[] | null;
+  repositories: string[] | null;
   reads_only: boolean;
   renewed_at: Date | null;
 }
@@ -111,6 +112,7 @@ const IS_VALID = `
 
 const FIND_VALID = `
   SELECT s.secret_hash, s.last_used_at, u.id AS user_id, u.email, u.name, u.is_admin, u.reads_only, s.renewed_at, k.scopes,
+    k.repositories,
     least(s.last_used_at + make_interval(secs => $2::double precision / 1000),
       s.created_at + make_interval(secs => $3::double precision / 1000),
       k.expires_at) AS ends_at

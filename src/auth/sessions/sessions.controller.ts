@@ -4,6 +4,7 @@ import type { Request, Response } from 'express';
 import { ShownOrNull } from '../../common/openapi/responses.js';
 import { Text } from '../../common/validation/field-decorators.js';
 import { UserDto } from '../users.dto.js';
+import { KeyRepositoriesShown } from '../api-keys.dto.js';
 import { type BrowserSession, BrowserSessions } from './browser-sessions.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
@@ -47,6 +48,8 @@ class SessionUserDto extends PickType(UserDto, ['id', 'email', 'name', 'is_admin
     example: SCOPES,
   })
   scopes: Scope[];
+
+  @KeyRepositoriesShown() repositories: string[] | null;
 }
 
 export class SessionDto {
@@ -70,8 +73,9 @@ function toSessionDto(session: BrowserSession | null, signInUrl: string | null):
   if (session === null) {
     return { user: null, csrf_token: null, sign_in_url: signInUrl };
   }
-  const { id, email, name, isAdmin, scopes } = session.user;
-  const user = { id, email, name, is_admin: isAdmin, scopes: [...scopes] };
+  const { id, email, name, isAdmin, scopes, repositories } = session.user;
+  const limits = { scopes: [...scopes], repositories: repositories && [...repositories] };
+  const user = { id, email, name, is_admin: isAdmin, ...limits };
   return { user, csrf_token: session.csrfToken, sign_in_url: signInUrl };
 }
 

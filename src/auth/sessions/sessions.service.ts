@@ -6,7 +6,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { noteCaller } from '../../common/requests/request-context.js';
 import { scopesWithin } from '../../common/scopes.js';
 import { AccessChanges, type Verified, VerifiedUsers } from '../access-changes.js';
-import type { AuthUser } from '../auth.decorators.js';
+import { administers, type AuthUser } from '../auth.decorators.js';
 import { generateSession, parseSession, type SessionToken } from './session-cookie.js';
 import { SessionRenewal } from './session-renewal.js';
 import { type SessionOrigin, SessionRepository } from './session.repository.js';
@@ -93,11 +93,11 @@ export class SessionsService {
     if (stored.renewed_at !== null) {
       this.renewal.renewIfDue(id, stored.renewed_at, now);
     }
-    const { user_id: userId, email, name } = stored;
+    const { user_id: userId, email, name, repositories } = stored;
     const scopes = scopesWithin(stored.scopes, stored.reads_only);
-    const isAdmin = stored.is_admin && scopes.includes('admin');
+    const isAdmin = stored.is_admin && administers({ scopes, repositories });
     return {
-      user: { id: userId, email, name, isAdmin, scopes, keyId: id },
+      user: { id: userId, email, name, isAdmin, scopes, repositories, keyId: id },
       endsAt: stored.ends_at.getTime(),
     };
   }

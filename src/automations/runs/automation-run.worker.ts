@@ -127,7 +127,12 @@ export class AutomationRunWorker extends LeasedWorker<LeasedRun> {
       const body = toDto(StartConversationDto, startBody(run, id, run.tasks?.[index]));
       const start =
         (await this.startTasks.newest(run.userId, id)) ??
-        (await this.starter.startFor(run.userId, body, `automation-run:${id}`, terms));
+        (await this.starter.startFor(
+          { id: run.userId, repositories: null },
+          body,
+          `automation-run:${id}`,
+          terms,
+        ));
       startTaskIds.push(start.id);
     }
     await this.runs.setStarted(run.id, startTaskIds);

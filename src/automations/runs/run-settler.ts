@@ -59,8 +59,9 @@ export class RunSettler extends BackgroundLoop {
 
   private async settle(run: RunProgress): Promise<void> {
     const { id, userId, conversationIds, startTaskIds } = run;
-    const rows = await this.conversations.findAll({ id: userId, isAdmin: false }, conversationIds);
-    const starts = await this.startTasks.batch(userId, startTaskIds ?? []);
+    const owner = { id: userId, isAdmin: false, repositories: null };
+    const rows = await this.conversations.findAll(owner, conversationIds);
+    const starts = await this.startTasks.batch(owner, startTaskIds ?? []);
     const held = conversationIds.map((each, index) => ({
       conversation: rows.get(each) ?? null,
       start: starts[index] ?? null,

@@ -3,6 +3,7 @@ const KINDS = {
   unauthorized: 'unauthorized',
   forbidden: 'forbidden',
   insufficient_scope: 'forbidden',
+  outside_repositories: 'forbidden',
   not_found: 'not_found',
   method_not_allowed: 'method_not_allowed',
   malformed_request: 'bad_request',

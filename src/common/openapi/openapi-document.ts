@@ -10,7 +10,7 @@ import {
   type Schema,
   type Schemas,
 } from './operations.js';
-import { scopeOf } from '../scopes.js';
+import { isForSomeRepositories, scopeOf } from '../scopes.js';
 import { OPEN_TO_EVERYONE, ROUTE_RULES } from './api-route.js';
 import { API_KEY_SCHEME, completeOperation, type Marks, SESSION_SCHEME } from './invalid-input-example.js';
 import { API_VERSION, DESCRIPTION, FIRST_TAG, START_HERE, TAGS } from './introduction.js';
@@ -130,6 +130,9 @@ function withDerivedResponses(document: OpenAPIObject): OpenAPIObject {
     const { [OPEN_TO_EVERYONE]: isOpen = false }: typeof operation & Marks = operation;
     const scope = isOpen ? 'none' : scopeOf(method, path);
     completeOperation(operation, copy.components?.schemas ?? {}, scope);
+    if (!isOpen && isForSomeRepositories(method, path)) {
+      Object.assign(operation, { 'x-repositories': true });
+    }
   }
   return copy;
 }

@@ -56,6 +56,12 @@ export class ProblemDto extends ProblemMembers {
   })
   scope?: Scope;
 
+  @Shown('With the code outside_repositories: those that the key is for.', ['github:octo/app'], {
+    type: [String],
+    required: false,
+  })
+  repositories?: string[];
+
   @Shown('Of `POST /oauth/device/token` alone: the same as `detail`.', 'Begin again.', { required: false })
   error_description?: string;
 

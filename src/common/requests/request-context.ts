@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { Logger } from '@nestjs/common';
-import type { Scope } from '../scopes.js';
 import type { Next } from '@slipway/common/requests/json-body.js';
 
 /** A UUID with dashes: no id in our addresses is longer. */
@@ -27,8 +26,8 @@ interface RequestContext {
   caller?: string;
   /** Sandboxes have none. */
   keyId?: string;
-  /** The scopes of the key. */
-  scopes?: readonly Scope[];
+  /** Whether the key may have what opens sandboxes of its user. */
+  opensSandboxes?: boolean;
 }
 
 const storage = new AsyncLocalStorage<RequestContext>();
@@ -88,27 +87,22 @@ export function currentRequest(): RequestContext | undefined {
   return storage.getStore();
 }
 
-/** Records whose key came with the request; a sandbox's has no `keyId` and no `scopes`. */
-export function noteCaller(
-  userId: string,
-  caller: string,
-  keyId?: string,
-  scopes: readonly Scope[] = [],
-): void {
+/** Records whose key came with the request; a sandbox's has no `keyId`. */
+export function noteCaller(userId: string, caller: string, keyId?: string, opensSandboxes = false): void {
   const current = storage.getStore();
   if (current) {
     current.userId = userId;
     current.caller = caller;
-    current.scopes = scopes;
+    current.opensSandboxes = opensSandboxes;
     if (keyId !== undefined) {
       current.keyId = keyId;
     }
   }
 }
 
-/** Whether what opens a sandbox of this user may stand in the answer: for its owner alone, with the scope `run`. */
+/** Whether what opens a sandbox of this user may stand in the answer: for its owner alone, as the key may. */
 export function callerMayOpenSandboxesOf(ownerId: string): boolean {
-  return isCaller(ownerId) && storage.getStore()?.scopes?.includes('run') === true;
+  return isCaller(ownerId) && storage.getStore()?.opensSandboxes === true;
 }
 
 /** Whether the key of the request is this user's, or of a sandbox of theirs. */

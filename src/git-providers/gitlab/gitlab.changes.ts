@@ -23,7 +23,8 @@ import {
   type FollowedCheck,
   type FollowedComment,
 } from '../git-provider.js';
-import { repositorySegments, requireRepositoryPath } from '../repository-name.js';
+import { repositorySegments } from '../../common/repository-path.js';
+import { requireRepositoryPath } from '../repository-name.js';
 import {
   flag,
   list,

@@ -7,6 +7,7 @@ import { ANY_OBJECT } from '../../common/openapi/responses.js';
 import { Text } from '../../common/validation/field-decorators.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { LlmConfig, PROFILE_NAME } from '../profiles/profiles.dto.js';
+import { OF_USERS, OfUsers } from '../settings-owner.js';
 import { unknownProfile } from '../profiles/profiles.service.js';
 import {
   ModelTrialService,
@@ -51,6 +52,7 @@ class ModelTrialResultDto {
 }
 
 @ApiTags('Settings')
+@OfUsers(OF_USERS.modelChecks)
 @Controller('api/v1/model-check')
 export class ModelTrialController {
   constructor(private readonly trials: ModelTrialService) {}

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import type { JsonObject } from '@slipway/common/json-access.js';
+import { type JsonObject, without } from '@slipway/common/json-access.js';
 import { InvalidInputError, requireNone, type InputProblem } from '../../common/errors/domain-error.js';
 import { SettingsDto, type SettingsWarningDto, SHOWN_ONLY, unknownMembers } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';
@@ -15,7 +15,16 @@ import { SETTINGS } from '../settings.schema.js';
 import { SharedSettings } from '../shared-settings.js';
 import { emptySettingsRow } from '../settings-table.js';
 import { APP_DEFAULTS, type NestedSettings, type NestedSettingsDto } from './nested-settings.dto.js';
-import { changesDetails, mergeDetails, readNestedChange, type SettingsDetails } from './nested-settings.js';
+import {
+  changesDetails,
+  detailsOver,
+  mergeDetails,
+  readNestedChange,
+  type SettingsDetails,
+  shownAgentSettings,
+  shownConversationSettings,
+  withoutEchoes,
+} from './nested-settings.js';
 
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
   ...Object.keys(SETTINGS),
@@ -62,12 +71,23 @@ export class NestedSettingsService {
     const [keys, details] = [this.cipher.keysOf(userId, row), this.cipher.detailsOf(userId, row)];
     const own = row ?? emptySettingsRow();
     return {
-      row: (await this.shared.shown(userId, own)) ?? own,
-      details,
+      ...(await this.shown(userId, row)),
       mcpServers: shownNamedServers(mcpConfig),
       inClear: { api_key: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },
       profiles,
       activeProfile: activeProfile(profiles, llmOf(own, keys), details),
+    };
+  }
+
+  /** What lies below the owner's settings included. */
+  private async shown(
+    userId: string,
+    row: Awaited<ReturnType<SettingsRepository['load']>>,
+  ): Promise<Pick<NestedSettings, 'row' | 'details'>> {
+    const own = row ?? emptySettingsRow();
+    return {
+      row: (await this.shared.shown(userId, own)) ?? own,
+      details: detailsOver(this.cipher.detailsOf(userId, row), await this.shared.detailsBelow(userId)),
     };
   }
 
@@ -79,7 +99,12 @@ export class NestedSettingsService {
   async store(userId: string, dto: NestedSettingsDto, body: JsonObject): Promise<SettingsWarningDto[]> {
     refuseLegacyMembers(body);
     const { agent_settings_diff: agent = {}, conversation_settings_diff: conversation = {}, ...flat } = dto;
-    const change = readNestedChange(agent, conversation, preferencesOf(body, KNOWN_MEMBERS));
+    const { row, details } = await this.shown(userId, await this.repository.load(userId));
+    const change = readNestedChange(
+      withoutEchoes(agent, without(shownAgentSettings(row, details, {}), ['mcp_config'])),
+      withoutEchoes(conversation, shownConversationSettings(row, details)),
+      preferencesOf(body, KNOWN_MEMBERS),
+    );
     this.checkAddress(change.flat['llm_base_url']);
     const changed = Object.assign(new SettingsDto(), flat, change.flat);
     const warnings = await this.settings.store(userId, changed, {

@@ -49,10 +49,44 @@ const NATIVE_AGENT = 'CodeActAgent';
 /** `llm` is what older clients call the native one. */
 const AGENT_KINDS: readonly unknown[] = ['openhands', 'llm', 'acp'];
 
+/** Groups of `agent_settings` that lie over those of the layer below, member by member. */
+const LAYERED_GROUPS = ['agent_context', 'condenser'] as const;
+
+/** The details over those of the layer below, as far as they lie over each other. */
+export function detailsOver(own: SettingsDetails, { agent: below }: SettingsDetails): SettingsDetails {
+  const groups = LAYERED_GROUPS.map((name) => [
+    name,
+    { ...objectAt(below, name), ...objectAt(own.agent, name) },
+  ]);
+  return { ...own, agent: { ...own.agent, ...Object.fromEntries(groups) } };
+}
+
 /** Members of `agent_settings` that have fields of their own. */
 const GROUPS: readonly string[] = ['llm', 'agent_context', 'condenser'];
 
 const MAX_DETAILS_BYTES = 64 * 1024;
+
+/**
+ * A diff without what its sender was shown: forms send that back, and it is no choice of theirs. A model is left as it is, since
+ * with a key or an address beside it the one that was shown is the sender's own.
+ */
+export function withoutEchoes(diff: JsonObject, shown: JsonObject): JsonObject {
+  const { llm, ...rest } = diff;
+  return { ...changedMembers(rest, shown), ...(llm !== undefined && { llm }) };
+}
+
+function changedMembers(diff: JsonObject, shown: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(diff).flatMap(([name, value]) => {
+      const known = Object.hasOwn(shown, name) ? shown[name] : undefined;
+      if (!isJsonObject(value) || !isJsonObject(known)) {
+        return isDeepStrictEqual(value, known) ? [] : [[name, value]];
+      }
+      const rest = changedMembers(value, known);
+      return Object.keys(rest).length === 0 ? [] : [[name, rest]];
+    }),
+  );
+}
 
 /**
  * Reads the diffs of a request. Like the peer's they are merge patches: objects are merged, null returns a member to its

@@ -6,6 +6,7 @@ import type { ProviderTokenWarning } from '../../git-providers/tokens/plan-token
 import { ProviderTokenRepository } from '../../git-providers/tokens/provider-token.repository.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
+import { OF_USERS, OfUsers } from '../settings-owner.js';
 import { SettingsRepository } from '../settings.repository.js';
 import {
   AddGitProvidersDto,
@@ -51,6 +52,7 @@ export class GitTokensService {
 }
 
 @ApiTags('Git providers')
+@OfUsers(OF_USERS.gitTokens)
 @Controller('api')
 export class GitTokensController {
   constructor(private readonly tokens: GitTokensService) {}

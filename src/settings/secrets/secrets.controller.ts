@@ -14,6 +14,7 @@ import {
   toGitProvidersStoredDto,
   TOKENS_REMOVED,
 } from './git-tokens.dto.js';
+import { OF_USERS, OfUsers } from '../settings-owner.js';
 import { GitTokensService } from './git-tokens.controller.js';
 import {
   badSecretName,
@@ -40,6 +41,7 @@ function edited(description: string, message: string): ApiResponseNoStatusOption
 }
 
 @ApiTags('Custom secrets')
+@OfUsers(OF_USERS.secrets)
 @Controller('api/secrets')
 export class SecretsController {
   private readonly isOutside: boolean;
@@ -104,6 +106,7 @@ export class SecretsController {
 
 /** Custom secrets and git tokens at the addresses of newer clients: the same rows as under `/api/secrets`. */
 @ApiTags('Custom secrets')
+@OfUsers(OF_USERS.secrets)
 @Controller('api/v1/secrets')
 export class SecretsV1Controller {
   private readonly isOutside: boolean;
@@ -142,6 +145,7 @@ export class SecretsV1Controller {
 
   // Declared before the routes with a name, which would match it too.
   @Post('git-providers')
+  @OfUsers(OF_USERS.gitTokens)
   @ApiRoute('store_provider_tokens_', STORE_TOKENS.summary, STORE_TOKENS)
   async storeGitProviders(
     @UserId() userId: string,
@@ -151,6 +155,7 @@ export class SecretsV1Controller {
   }
 
   @Delete('git-providers')
+  @OfUsers(OF_USERS.gitTokens)
   @ApiRoute('unset_provider_tokens_', REMOVE_TOKENS.summary, REMOVE_TOKENS)
   async unsetGitProviders(@UserId() userId: string): Promise<GitProvidersUnsetDto> {
     await this.gitTokens.removeAll(userId);

@@ -20,9 +20,10 @@ export interface ConversationPullRequest {
 @Index('app_conversations_shared_idx', ['createdAt', 'id'], { where: `visibility = 'organization'` })
 @Index('app_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversations_parent_conversation_id_idx', ['parentConversationId'])
-// TypeORM cannot write these; migrations make them, the second one only where PostgreSQL has pg_trgm.
+// TypeORM cannot write these; migrations make them, the one of titles only where PostgreSQL has pg_trgm.
 @Index('app_conversations_tags_idx', { synchronize: false })
 @Index('app_conversations_title_idx', { synchronize: false })
+@Index('app_conversations_repository_idx', { synchronize: false })
 export class AppConversation extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
   @Column('text') sandboxId: string;

@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
-import { mayRead } from '../../auth/access.js';
-import type { AuthUser } from '../../auth/auth.decorators.js';
+import { type Caller, isOfKey, mayRead } from '../../auth/access.js';
 import { parseHexId } from '../../common/identifiers.js';
 import {
   formatTimeCursor,
@@ -89,11 +88,17 @@ function search(filter: string, after: number, from = 'app_conversations c'): st
   );
 }
 
-const SEARCHES = {
-  me: search(LISTED.me + FILTER, 14),
-  others: search(LISTED.others + FILTER, 14),
-  any: search('true', 14, readable(FILTER, 14)),
-};
+const SEARCHES = searches(FILTER);
+/** Keys for some repositories have an index of their own, so theirs are other statements. */
+const SEARCHES_WITHIN = searches(`${FILTER} AND ${isOfKey('c', '$17')}`);
+
+function searches(filter: string): Record<'me' | 'others' | 'any', string> {
+  return {
+    me: search(LISTED.me + filter, 14),
+    others: search(LISTED.others + filter, 14),
+    any: search('true', 14, readable(filter, 14)),
+  };
+}
 
 /** The newest of each index: a condition with OR would read and sort all rows. What is in both comes once. */
 function readable(filter: string, after: number): string {
@@ -116,8 +121,8 @@ function unfiltered(name: string, sql: string): NamedStatement<ConversationRow &
   return new NamedStatement(name, sql);
 }
 
-function count(listed: string): string {
-  return `SELECT count(*)::int AS count FROM app_conversations c ${JOINED_TABLES} WHERE ${listed} ${FILTER}`;
+function count(condition: string): string {
+  return `SELECT count(*)::int AS count FROM app_conversations c ${JOINED_TABLES} WHERE ${condition} ${FILTER}`;
 }
 
 /** Looks up by id first: a plan for the average user would read all conversations of one who has many. */
@@ -135,7 +140,7 @@ function byId(condition: string): string {
 const FIND = new NamedStatement<ConversationRow>('app_conversations_find', byId('c.user_id = $1'));
 const FIND_READABLE = new NamedStatement<ConversationRow & Measured>(
   'app_conversations_find_readable',
-  endAtBytes(byId(mayRead('c', '$1', '$3')), LARGE),
+  endAtBytes(byId(mayRead('c', '$1', '$3', '$4')), LARGE),
 );
 
 /** The agent server was restarted since it got the credentials. */
@@ -251,6 +256,8 @@ const CHANGED_WORK = `
       AND NOT EXISTS (SELECT FROM pending_messages m WHERE m.conversation_id = f.id)
     ELSE f.execution_status = 'running' END`;
 
+type Reader = Pick<Caller, 'id' | 'repositories'>;
+
 /** Sorts before every row. */
 const FIRST_PAGE = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
@@ -261,7 +268,7 @@ export class ConversationQueries {
 
   /** Newest first. Throws InvalidInputError for a page id that is not of this list. */
   async search(
-    userId: string,
+    { id: userId, repositories }: Reader,
     filter: ConversationFilter,
     { limit, pageId }: { limit: number; pageId?: string },
   ): Promise<Page<ConversationRow>> {
@@ -269,32 +276,31 @@ export class ConversationQueries {
     const place = [after.at, after.id, limit + 1];
     const { owner = 'any' } = filter;
     const rows =
-      isEmpty(filter) && owner !== 'others'
+      isEmpty(filter) && owner !== 'others' && repositories === null
         ? await UNFILTERED[owner].run(this.dataSource, [userId, ...place])
         : // Unnamed: a plan for any filter reads all rows of the user.
-          await this.dataSource.query<(ConversationRow & Measured)[]>(SEARCHES[owner], [
-            userId,
-            ...filterValues(filter),
-            ...place,
-          ]);
+          await this.dataSource.query<(ConversationRow & Measured)[]>(
+            (repositories === null ? SEARCHES : SEARCHES_WITHIN)[owner],
+            [userId, ...filterValues(filter), ...place, ...(repositories === null ? [] : [repositories])],
+          );
     return toPage('app-conversations', rows, limit, cursor, rows[0]?.found);
   }
 
-  async count(userId: string, filter: ConversationFilter): Promise<number> {
-    const values = [userId, ...filterValues(filter)];
-    const [row] = await this.dataSource.query<{ count: number }[]>(
-      count(LISTED[filter.owner ?? 'any']),
-      values,
-    );
+  async count({ id: userId, repositories }: Reader, filter: ConversationFilter): Promise<number> {
+    const listed = LISTED[filter.owner ?? 'any'];
+    const [condition, ...within] =
+      repositories === null ? [listed] : [`${listed} AND ${isOfKey('c', '$14')}`, repositories];
+    const values = [userId, ...filterValues(filter), ...within];
+    const [row] = await this.dataSource.query<{ count: number }[]>(count(condition), values);
     return row?.count ?? 0;
   }
 
   /** Leaves out what the reader may not read. Throws InvalidInputError when they are larger than a page. */
   async findAll(
-    reader: Pick<AuthUser, 'id' | 'isAdmin'>,
+    { id, isAdmin, repositories }: Caller,
     ids: readonly string[],
   ): Promise<Map<string, ConversationRow>> {
-    const rows = await FIND_READABLE.run(this.dataSource, [reader.id, ids, reader.isAdmin]);
+    const rows = await FIND_READABLE.run(this.dataSource, [id, ids, isAdmin, repositories]);
     requireAll(rows, rows[0]?.found ?? 0, 'ids');
     return new Map(rows.map((row) => [row.id, row]));
   }

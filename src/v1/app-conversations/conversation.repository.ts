@@ -14,7 +14,10 @@ import {
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { toHexId } from '../../common/identifiers.js';
 import { EgressDenialRepository } from '../events/egress-denial.repository.js';
-import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
+import {
+  ACCESS_CHANNEL,
+  FollowedConversationRepository,
+} from '../events/followed-conversation.repository.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
@@ -110,6 +113,9 @@ interface BegunConversation {
   workingDir: string;
   agent: string | null;
 }
+
+/** Who reads a conversation follows from these (see `auth/access.ts`). */
+const DECIDES_ACCESS = ['visibility', 'selectedRepository', 'gitProvider'] as const;
 
 type ConversationChange = Partial<Omit<AppConversation, 'user' | 'id' | 'userId'>>;
 
@@ -289,6 +295,9 @@ export class ConversationRepository {
   ): Promise<void> {
     await this.transaction(async (manager) => {
       const { affected } = await manager.update(AppConversation, { id, userId }, change);
+      if (DECIDES_ACCESS.some((column) => column in change)) {
+        await manager.query('SELECT pg_notify($1, $2)', [ACCESS_CHANNEL, id]);
+      }
       if (affected === 1 && members !== null) {
         await this.audit.append(manager, {
           action: 'conversation.update',

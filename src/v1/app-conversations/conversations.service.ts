@@ -6,6 +6,7 @@ import { jsonText } from '@slipway/common/json-access.js';
 import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import type { AuthUser } from '../../auth/auth.decorators.js';
+import { requireWithin } from '../../auth/key-repositories.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
@@ -50,9 +51,19 @@ export class ConversationsService {
     return ids.map((id) => (id === null ? null : (found.get(id) ?? null)));
   }
 
-  /** Returns the changed conversation. Throws DomainError not_found. */
-  async update(userId: string, givenId: string, change: UpdateConversationDto): Promise<ConversationRow> {
+  /** Returns the changed conversation. @throws DomainError not_found; outside_repositories for another one than the key's */
+  async update(
+    { id: userId, repositories }: Pick<AuthUser, 'id' | 'repositories'>,
+    givenId: string,
+    change: UpdateConversationDto,
+  ): Promise<ConversationRow> {
     const id = parseHexId(givenId);
+    if (repositories !== null) {
+      const { git_provider: provider, selected_repository: known } = await this.queries.get(userId, givenId);
+      const { git_provider: gitProvider = provider, selected_repository: selectedRepository = known } =
+        change;
+      requireWithin(repositories, { gitProvider, selectedRepository });
+    }
     const {
       title,
       public: isPublic,

@@ -13,6 +13,8 @@ describe('what a child may', () => {
     ['what both have', { secret_names: ['A', 'B'] }, { secret_names: ['B', 'C'] }, { secret_names: ['B'] }],
     ['no push', { git: 'write' }, { git: 'read' }, { git: 'read' }],
     ['what its parent is for', {}, { cause: { event: 'e' } }, { cause: { event: 'e' } }],
+    ['what is of its own repository', {}, { own_repository: true }, { own_repository: true }],
+    ['what its key leaves', { own_repository: true }, {}, { own_repository: true }],
     ['no fetch', { git: 'read' }, { git: 'none' }, { git: 'none' }],
     ['less than its parent', { git: 'none' }, { git: 'read' }, { git: 'none' }],
     ['a plan alone', { agent_type: 'default' }, { agent_type: 'plan' }, { agent_type: 'plan' }],
@@ -32,6 +34,7 @@ describe('the secrets of conversations together', () => {
     ['one without limits', [{}, { secret_names: [], git: 'none' }], ['A', 'B', 'GITHUB_TOKEN']],
     ['lists', [{ secret_names: ['A'] }, { secret_names: ['B'] }], ['A', 'B']],
     ['no push', [{ git: 'read' }], ['A', 'B']],
+    ['of its own repository', [{ own_repository: true }], ['A', 'B']],
     ['no push of what is named', [{ git: 'none', secret_names: ['A', 'GITHUB_TOKEN'] }], ['A']],
     [
       'a push',
@@ -49,6 +52,7 @@ it.each<[ConversationLimits, boolean]>([
   [{}, true],
   [{ git: 'write', secret_names: null }, true],
   [{ git: 'read' }, false],
+  [{ own_repository: true }, false],
   [{ secret_names: ['GITHUB_TOKEN'] }, false],
 ])('%j has the tokens: %s', (limits, expected) => {
   expect(hasTokens(limits)).toBe(expected);

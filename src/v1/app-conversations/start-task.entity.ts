@@ -100,6 +100,8 @@ export interface StartRequest {
   started_by_agent?: true;
   /** Number of the pull request that an automation's event is about. */
   change_request?: number;
+  /** A key for some repositories has started it: its git token is for its own repository alone. */
+  own_repository?: boolean;
   /** USD, beside the limit of the settings. */
   max_budget?: number | null;
   /** What entries in the audit name of the automation's run that it is for, who caused it included. */
@@ -112,7 +114,7 @@ export interface StartRequest {
 
 /** What a conversation may at most: said at its start, and true of all that it starts. Older rows lack members. */
 export type ConversationLimits = Partial<
-  Pick<StartRequest, 'secret_names' | 'git' | 'agent_type' | 'cause' | 'work_place'>
+  Pick<StartRequest, 'secret_names' | 'git' | 'agent_type' | 'cause' | 'work_place' | 'own_repository'>
 >;
 
 /** A child's request, with at most what its parent may. */
@@ -126,6 +128,7 @@ export function withinLimits(request: StartRequest, parent: ConversationLimits):
     git: GIT_MODES[least] ?? 'none',
     agent_type: parent.agent_type === 'plan' ? 'plan' : request.agent_type,
     ...(parent.cause && { cause: parent.cause }),
+    ...(parent.own_repository && { own_repository: true }),
   };
 }
 
@@ -135,15 +138,18 @@ export function gitMode({ git = 'write' }: ConversationLimits): GitMode {
 
 /** Whether its agent may use the git tokens of its user as it likes, where the operator does not keep them. */
 export function hasTokens(limits: ConversationLimits): boolean {
-  return (limits.secret_names ?? null) === null && gitMode(limits) === 'write';
+  return (limits.secret_names ?? null) === null && hasTokensOfGit(limits);
+}
+
+function hasTokensOfGit(limits: ConversationLimits): boolean {
+  return gitMode(limits) === 'write' && limits.own_repository !== true;
 }
 
 /** What any of the conversations may see of its user's secrets. */
 export function visibleSecrets(all: readonly ConversationLimits[]): SecretFilter {
   return (name, isGitToken) =>
     all.some(
-      (limits) =>
-        (limits.secret_names?.includes(name) ?? true) && !(isGitToken && gitMode(limits) !== 'write'),
+      (limits) => (limits.secret_names?.includes(name) ?? true) && (!isGitToken || hasTokensOfGit(limits)),
     );
 }
 

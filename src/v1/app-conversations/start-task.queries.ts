@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import type { Caller } from '../../auth/access.js';
+import { withinRepositories } from '../../auth/key-repositories.js';
 import { mayAct } from '../../auth/user.repository.js';
 import { parseHexId } from '../../common/identifiers.js';
 import {
@@ -36,6 +38,8 @@ export interface StartTaskRow {
   cursor_at: string;
 }
 
+type Reader = Pick<Caller, 'id' | 'repositories'>;
+
 export const START_TASK_ORDERS = ['CREATED_AT', 'CREATED_AT_DESC', 'UPDATED_AT', 'UPDATED_AT_DESC'] as const;
 export type StartTaskOrder = (typeof START_TASK_ORDERS)[number];
 
@@ -58,10 +62,20 @@ const COLUMNS = `
 const WITH_SANDBOX = joinSandbox('t');
 const TABLES = `app_conversation_start_tasks t ${WITH_SANDBOX}`;
 
+/** Of which key's repositories it is. */
+function isOfKey(repositories: string): string {
+  const columns = {
+    provider: `(t.request ->> 'git_provider')`,
+    repository: `(t.request ->> 'selected_repository')`,
+  };
+  return `(${repositories}::text[] IS NULL OR ${withinRepositories(repositories, columns)})`;
+}
+
 const FILTER = `
   t.user_id = $1 AND NOT t.trimmed
   AND ($2::uuid IS NULL OR t.app_conversation_id = $2)
-  AND ($3::timestamptz IS NULL OR t.created_at >= $3)`;
+  AND ($3::timestamptz IS NULL OR t.created_at >= $3)
+  AND ${isOfKey('$4')}`;
 
 /** Unnamed: one plan for any combination of filters would read all rows of the user. */
 const COUNT = `SELECT count(*)::int AS count FROM app_conversation_start_tasks t WHERE ${FILTER}`;
@@ -69,7 +83,7 @@ const COUNT = `SELECT count(*)::int AS count FROM app_conversation_start_tasks t
 /** Looks up by id first: a plan for the average user would read all tasks of one who has many. */
 const BY_ID = `
   WITH t AS MATERIALIZED (SELECT * FROM app_conversation_start_tasks WHERE id = ANY ($2::uuid[]))
-  SELECT ${COLUMNS}, '' AS cursor_at FROM t ${WITH_SANDBOX} WHERE t.user_id = $1 AND NOT t.trimmed`;
+  SELECT ${COLUMNS}, '' AS cursor_at FROM t ${WITH_SANDBOX} WHERE t.user_id = $1 AND NOT t.trimmed AND ${isOfKey('$3')}`;
 
 const LARGE = ['run.request::text', 'run.detail', `array_to_string(run.notes, '')`];
 
@@ -108,7 +122,7 @@ export class StartTaskQueries {
 
   /** @throws InvalidInputError for a page id that is not of this list */
   async search(
-    userId: string,
+    { id: userId, repositories }: Reader,
     filter: StartTaskFilter,
     { order, limit, pageId }: { order: StartTaskOrder; limit: number; pageId?: string },
   ): Promise<Page<StartTaskRow>> {
@@ -119,6 +133,7 @@ export class StartTaskQueries {
     const rows = await this.dataSource.query<(StartTaskRow & Measured)[]>(SEARCHES[order], [
       userId,
       ...filterValues(filter),
+      repositories,
       after.at,
       after.id,
       limit + 1,
@@ -127,27 +142,36 @@ export class StartTaskQueries {
     return toPage('start-tasks', rows, limit, cursor, rows[0]?.found);
   }
 
-  async count(userId: string, filter: StartTaskFilter): Promise<number> {
-    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, [userId, ...filterValues(filter)]);
+  async count({ id: userId, repositories }: Reader, filter: StartTaskFilter): Promise<number> {
+    const values = [userId, ...filterValues(filter), repositories];
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, values);
     return row?.count ?? 0;
   }
 
   /** Returns null when the task is unknown, or another user's. */
   async find(userId: string, id: string): Promise<StartTaskRow | null> {
-    const [row = null] = await this.dataSource.query<StartTaskRow[]>(BY_ID, [userId, [id]]);
+    const [row = null] = await this.dataSource.query<StartTaskRow[]>(BY_ID, [userId, [id], null]);
     return row;
   }
 
   /** The last start under the id; null when there is none, or it is another user's. */
   async newest(userId: string, conversationId: string): Promise<StartTaskRow | null> {
-    const { items } = await this.search(userId, { conversationId }, { order: 'CREATED_AT_DESC', limit: 1 });
+    const order = { order: 'CREATED_AT_DESC', limit: 1 } as const;
+    const { items } = await this.search({ id: userId, repositories: null }, { conversationId }, order);
     return items[0] ?? null;
   }
 
-  /** Returns null for each that is unknown, another user's or invalid. Throws InvalidInputError beyond a page. */
-  async batch(userId: string, givenIds: readonly string[]): Promise<(StartTaskRow | null)[]> {
+  /** Returns null for each that is unknown, not for the reader, or invalid. Throws InvalidInputError beyond a page. */
+  async batch(
+    { id: userId, repositories }: Reader,
+    givenIds: readonly string[],
+  ): Promise<(StartTaskRow | null)[]> {
     const ids = givenIds.map(parseHexId);
-    const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids.filter((id) => id !== null)]);
+    const rows = await FIND_SEVERAL.run(this.dataSource, [
+      userId,
+      ids.filter((id) => id !== null),
+      repositories,
+    ]);
     requireAll(rows, rows[0]?.found ?? 0, 'ids');
     const found = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => (id === null ? null : (found.get(id) ?? null)));
@@ -173,8 +197,8 @@ function searchBy(column: 'created_at' | 'updated_at', direction: 'asc' | 'desc'
   const run = `
     SELECT ${COLUMNS}, to_char(t.${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
     FROM ${TABLES}
-    WHERE ${FILTER} AND (t.${column}, t.id) ${beyond} ($4::timestamptz, $5::uuid)
-    ORDER BY t.${column} ${direction}, t.id ${direction} LIMIT $6`;
+    WHERE ${FILTER} AND (t.${column}, t.id) ${beyond} ($5::timestamptz, $6::uuid)
+    ORDER BY t.${column} ${direction}, t.id ${direction} LIMIT $7`;
   return endAtBytes(run, LARGE);
 }
 

@@ -15,6 +15,7 @@ import { type Access, readableOnly, requireAccess } from '../../auth/access.js';
 import { type AuthenticatedRequest, authenticatedUser } from '../../auth/auth.decorators.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { FURTHER_PROBLEMS, thrown } from '../../common/openapi/api-route.js';
+import { unknownConversation } from './events.service.js';
 import { FollowedConversationRepository } from './followed-conversation.repository.js';
 
 const ACCESS = 'slipway:conversation-access';
@@ -37,7 +38,7 @@ export class ConversationAccessGuard implements CanActivate {
     private readonly dataSource: DataSource,
   ) {}
 
-  /** @throws DomainError forbidden for a conversation that the caller may only read */
+  /** @throws DomainError forbidden for a conversation that the caller may only read; not_found for one that is not of the key */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const access = this.reflector.get<Access>(ACCESS, context.getHandler());
     const request = context.switchToHttp().getRequest<ConversationRequest>();
@@ -45,6 +46,10 @@ export class ConversationAccessGuard implements CanActivate {
     const id = parseHexId(String(request.params['conversation_id'] ?? request.params['id']));
     const row = id === null ? null : await this.conversations.accessed(id);
     const isKnown = row !== null && requireAccess(caller, access, row);
+    if (!isKnown && caller.repositories !== null) {
+      // Services would find it among those of the key's user.
+      throw unknownConversation();
+    }
     request.conversationOwner = isKnown ? row.userId : caller.id;
     if (id !== null && request.conversationOwner !== caller.id && access === 'steer') {
       await this.noteTakeover(

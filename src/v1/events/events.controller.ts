@@ -30,7 +30,7 @@ const STREAM =
   'It begins with `retry` and the id after which it begins, for clients that lose the connection before the first ' +
   'event. Where the agent has given up, a `ConversationStateUpdateEvent` without an id follows, which is no event of ' +
   'the log: its `value` has `execution_status` and `error`. A comment every 15 seconds keeps it open. It ends when the ' +
-  'key is revoked, the conversation is deleted or the service stops; connect again with the last id that arrived. A ' +
+  'key is revoked, the conversation is deleted or no longer shared with you, or the service stops; connect again with the last id that arrived. A ' +
   'user may have 32 open streams.';
 const STREAM_EXAMPLE = `retry: 1000\nid: 0\n\nid: 1\nevent: ${EVENT_EXAMPLE.kind}\ndata: ${JSON.stringify(EVENT_EXAMPLE)}\n\n: heartbeat\n\n`;
 const COUNT = { schema: { type: 'integer' as const }, description: 'How many there are', example: 17 };
@@ -77,7 +77,7 @@ export class EventsController {
   }
 
   @Get('stream')
-  @NeedsAccess('own')
+  @NeedsAccess('read')
   @ApiHeader({
     name: 'Last-Event-ID',
     required: false,
@@ -98,12 +98,13 @@ export class EventsController {
   })
   async stream(
     @CurrentUser() user: AuthUser,
+    @ConversationOwner() ownerId: string,
     @Param() { id }: ConversationIdDto,
     @Query() query: StreamQueryDto,
     @Headers('last-event-id') lastEventId: string | undefined,
     @Res() response: Response,
   ): Promise<void> {
-    await this.streams.serve(user, id, toStreamStart(query, lastEventId), response);
+    await this.streams.serve(user, { ownerId, id }, toStreamStart(query, lastEventId), response);
   }
 
   @Get()

@@ -22,6 +22,7 @@ import { EventPartitionRepository, EventRetentionWorker } from './store/event-pa
 import { EventQueries } from './store/event.queries.js';
 import { UncountedEventsWorker } from './store/uncounted-events.worker.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
+import { ReadAccess } from './stream/read-access.js';
 
 @Module({
   imports: [
@@ -50,6 +51,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     FollowedConversationRepository,
     LogReadersService,
     LogSync,
+    ReadAccess,
     SyncRequests,
     UncountedEventsWorker,
   ],
@@ -62,6 +64,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     LogLeaseRepository,
     FollowedConversationRepository,
     LogSync,
+    ReadAccess,
     SyncRequests,
   ],
 })

@@ -73,7 +73,11 @@ export class EventsService {
   async countOrNone(caller: AuthUser, conversationId: string, filter: EventFilter): Promise<number> {
     const id = parseHexId(conversationId);
     const row = id === null ? null : await this.conversations.accessed(id);
-    const ownerId = row !== null && may(caller, 'read', row) ? row.userId : caller.id;
+    const isReadable = row !== null && may(caller, 'read', row);
+    if (!isReadable && caller.repositories !== null) {
+      return 0;
+    }
+    const ownerId = isReadable ? row.userId : caller.id;
     try {
       return await this.count(ownerId, conversationId, filter);
     } catch (error) {

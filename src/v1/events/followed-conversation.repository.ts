@@ -26,6 +26,9 @@ import type { ObservedState } from './store/observed-state.js';
 /** Payload: the id of a conversation. */
 export const OPENED_CHANNEL = 'conversation_opened';
 
+/** Payload: the id of a conversation that others may read than before. */
+export const ACCESS_CHANNEL = 'conversation_access';
+
 /** Payload: the id of a conversation. */
 export const REMOVED_CHANNEL = 'conversation_removed';
 
@@ -127,7 +130,9 @@ const LOG_OF_USER = `
     THEN jsonb_build_object('execution_status', execution_status, 'error', error) END AS failure
   FROM followed_conversations WHERE id = $1 AND user_id = $2`;
 
-const ACCESSED = 'SELECT user_id AS "userId", visibility FROM app_conversations WHERE id = $1';
+const ACCESSED = `
+  SELECT id, user_id AS "userId", visibility, git_provider AS "gitProvider", selected_repository AS "selectedRepository"
+  FROM app_conversations WHERE id = ANY ($1::uuid[])`;
 
 const PROGRESS = `
   SELECT event_count AS "eventCount", last_event_id AS "lastEventId", event_bytes::float8 AS bytes, is_full AS "isFull",
@@ -243,8 +248,13 @@ export class FollowedConversationRepository {
 
   /** Whose the conversation is, and who reads it; null for an unknown one. */
   async accessed(id: string): Promise<AccessedRow | null> {
-    const [row = null] = await this.dataSource.query<AccessedRow[]>(ACCESSED, [id]);
-    return row;
+    return (await this.accessedOf([id])).get(id) ?? null;
+  }
+
+  /** By their ids; unknown ones are left out. */
+  async accessedOf(ids: readonly string[]): Promise<Map<string, AccessedRow>> {
+    const rows = await this.dataSource.query<(AccessedRow & { id: string })[]>(ACCESSED, [ids]);
+    return new Map(rows.map((row) => [row.id, row]));
   }
 
   /** Numbers of the last events; removed conversations are left out. */

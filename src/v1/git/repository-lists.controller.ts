@@ -1,7 +1,7 @@
 import { Controller, Get, Query, Res } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { UserId } from '../../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser, UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import type { DtoClass } from '../../common/validation/field.js';
 import { RepositoryListsService } from '../../git-providers/repository-lists.service.js';
@@ -52,11 +52,11 @@ export class RepositoryListsController {
     problems: [...LIST_PROBLEMS, UNKNOWN_INSTALLATION],
   })
   async repositories(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Query() query: SearchRepositoriesQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<RepositoryPageDto> {
-    const found = await this.lists.findRepositories(userId, query.provider, toRepositoryQuery(query));
+    const found = await this.lists.findRepositories(user, query.provider, toRepositoryQuery(query));
     return toListPage('repositories', withStatus(response, found), toRepositoryDto);
   }
 
@@ -67,11 +67,11 @@ export class RepositoryListsController {
     problems: [...LIST_PROBLEMS, UNKNOWN_REPOSITORY],
   })
   async branches(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Query() query: SearchBranchesQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<BranchPageDto> {
-    const found = await this.lists.findBranches(userId, query.provider, toBranchQuery(query));
+    const found = await this.lists.findBranches(user, query.provider, toBranchQuery(query));
     return toListPage('branches', withStatus(response, found), toBranchDto);
   }
 
@@ -125,12 +125,13 @@ export class SuggestedTaskPagesController {
     problems: SUGGESTED_TASKS_PROBLEMS,
   })
   async search(
-    @UserId() userId: string,
+    @CurrentUser() { id: userId, repositories }: AuthUser,
     @Query() { page_id: pageId, limit }: SearchSuggestedTasksQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<SuggestedTaskPageDto> {
     const offset = parsePageId('suggested-tasks', pageId, parseNumberCursor(MAX_OFFSET)) ?? 0;
-    const { tasks, statuses } = await this.suggestedTasks.find(userId, { limit: offset + limit + 1 });
+    const selection = { limit: offset + limit + 1, repositories };
+    const { tasks, statuses } = await this.suggestedTasks.find(userId, selection);
     if (statuses.length > 0) {
       response.set('X-Provider-Status', providerStatusHeader(statuses));
     }

@@ -30,10 +30,11 @@ export function agentSettings(
   { agent: { llm, condenser, agent_context: context }, app }: SettingsDetails = NO_DETAILS,
 ): AgentSettings {
   const disabled = disabledSkills(app);
+  const memory = isJsonObject(context) ? context['load_memory'] : undefined;
   return {
     ...(isJsonObject(llm) && { llm_parameters: llm }),
     ...(isJsonObject(condenser) && { condenser_parameters: condenser }),
-    ...(isJsonObject(context) && { load_memory: context['load_memory'] === true }),
+    ...(typeof memory === 'boolean' && { load_memory: memory }),
     ...(disabled.length > 0 && { disabled_skills: disabled }),
     ...(Object.fromEntries(AGENT_COLUMNS.map((name) => [name, row?.[name] ?? null])) as RowSettings),
     llm_api_key: keys.llm_api_key,

@@ -51,7 +51,7 @@ export class AppConversationsController {
   ): Promise<AppConversationPageDto> {
     const { limit, page_id: pageId, include_sub_conversations: withSubConversations = false } = query;
     const filter = within(organization, toConversationFilter(query, withSubConversations));
-    const page = await this.queries.search(user.id, filter, { limit, pageId });
+    const page = await this.queries.search(user, filter, { limit, pageId });
     const owners = await this.ownersOf(user, page.items);
     return toPageDto(page, (row) => this.presenter.conversation(row, owners));
   }
@@ -62,11 +62,11 @@ export class AppConversationsController {
     answer: { schema: { type: 'integer', example: 12 }, description: 'How many there are' },
   })
   async count(
-    @CurrentUser() { id }: AuthUser,
+    @CurrentUser() user: AuthUser,
     @CurrentOrganization() organization: string,
     @Query() query: ConversationFilterQueryDto,
   ): Promise<number> {
-    return this.queries.count(id, within(organization, toConversationFilter(query, true)));
+    return this.queries.count(user, within(organization, toConversationFilter(query, true)));
   }
 
   @Get()
@@ -106,7 +106,7 @@ export class AppConversationsController {
     @Param() { id }: ConversationIdDto,
     @Body() body: UpdateConversationDto,
   ): Promise<AppConversationDto> {
-    const row = await this.conversations.update(user.id, id, body);
+    const row = await this.conversations.update(user, id, body);
     return this.presenter.conversation(row, new Map([[user.id, user.email]]));
   }
 

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Headers, Post, Query, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { UserId } from '../../../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { ApiRoute, badInput, thrown } from '../../../common/openapi/api-route.js';
 import { listWithNulls } from '../../../common/openapi/responses.js';
 import { toPageDto } from '../../../common/pagination/page.dto.js';
@@ -106,11 +106,11 @@ export class StartTasksController {
     answer: { type: StartTaskDto, description: 'The start task' },
   })
   async start(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Body() body: StartConversationDto,
     @Headers('idempotency-key') key: string | undefined,
   ): Promise<StartTaskDto> {
-    return this.presenter.startTask(await this.starter.startFor(userId, body, idempotencyKey(key)));
+    return this.presenter.startTask(await this.starter.startFor(user, body, idempotencyKey(key)));
   }
 
   @Post('stream-start')
@@ -124,12 +124,12 @@ export class StartTasksController {
     examples: { plain: START.examples.plain },
   })
   async streamStart(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Body() body: StartConversationDto,
     @Headers('idempotency-key') key: string | undefined,
     @Res() response: Response,
   ): Promise<void> {
-    await this.stream.send(await this.starter.startFor(userId, body, idempotencyKey(key)), response);
+    await this.stream.send(await this.starter.startFor(user, body, idempotencyKey(key)), response);
   }
 
   @Get('start-tasks/search')
@@ -139,11 +139,11 @@ export class StartTasksController {
     invalid: 'sort_order',
   })
   async search(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Query() query: SearchStartTasksQueryDto,
   ): Promise<StartTaskPageDto> {
     const { sort_order: order = 'CREATED_AT_DESC', limit, page_id: pageId } = query;
-    const page = await this.queries.search(userId, toStartTaskFilter(query), { order, limit, pageId });
+    const page = await this.queries.search(user, toStartTaskFilter(query), { order, limit, pageId });
     return toPageDto(page, (row) => this.presenter.startTask(row));
   }
 
@@ -153,8 +153,8 @@ export class StartTasksController {
       'Of those that `GET /api/v1/app-conversations/start-tasks/search` finds with the same filters.',
     answer: { schema: { type: 'integer', example: 3 }, description: 'How many there are' },
   })
-  async count(@UserId() userId: string, @Query() query: StartTaskFilterQueryDto): Promise<number> {
-    return this.queries.count(userId, toStartTaskFilter(query));
+  async count(@CurrentUser() user: AuthUser, @Query() query: StartTaskFilterQueryDto): Promise<number> {
+    return this.queries.count(user, toStartTaskFilter(query));
   }
 
   @Get('start-tasks')
@@ -163,10 +163,10 @@ export class StartTasksController {
     answer: { schema: listWithNulls(StartTaskDto), description: 'One element for each id' },
   })
   async findAll(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Query() { ids }: StartTaskIdsQueryDto,
   ): Promise<(StartTaskDto | null)[]> {
-    const rows = await this.queries.batch(userId, ids);
+    const rows = await this.queries.batch(user, ids);
     return rows.map((row) => row && this.presenter.startTask(row));
   }
 }

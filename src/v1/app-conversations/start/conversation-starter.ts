@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { type KeyRepositories, providerWithin } from '../../../auth/key-repositories.js';
 import { IdempotencyService, invalidKey } from '../../idempotency/idempotency.service.js';
 import { SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
@@ -9,7 +10,7 @@ import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { StartAdmission, type StartPlan } from './start-admission.js';
 import { StartRequestReader } from './start-request.reader.js';
-import { StartRequestResolver } from './start-request.resolver.js';
+import { type Starter, StartRequestResolver } from './start-request.resolver.js';
 
 const IDEMPOTENCY_SCOPE = 'app-conversations';
 
@@ -32,13 +33,14 @@ export class ConversationStarter {
    * `Delegation.grant` for an agent.
    */
   async startFor(
-    userId: string,
+    starter: Starter,
     body: StartConversationDto,
     idempotencyKey: string | null,
     terms: Pick<StartRequest, 'max_budget' | 'started_by_agent' | 'cause' | 'change_request'> = {},
   ): Promise<StartTaskRow> {
-    const request = { ...(await this.reader.read(userId, body)), ...terms };
-    const task = await this.start(userId, request, idempotencyKey);
+    const { id: userId, repositories } = starter;
+    const request = { ...withKey(await this.reader.read(userId, body), repositories), ...terms };
+    const task = await this.start(starter, request, idempotencyKey);
     // The task of a repeated request may have come far, so the state of its sandbox matters.
     const current = task.status === 'WORKING' ? null : await this.queries.find(userId, task.id);
     return current ?? toRow(task);
@@ -48,12 +50,13 @@ export class ConversationStarter {
    * Stores task and sandbox, all or nothing. A repeated `idempotencyKey` returns the first task.
    * @throws InvalidInputError for an unknown sandbox, parent or specification, an id in use, or another request under
    *   the key
-   * @throws DomainError conflict (`conversation_limit`); storage_full; forbidden for users without sandboxes; rate_limited, or with
+   * @throws DomainError conflict (`conversation_limit`); storage_full; forbidden for users without sandboxes; outside_repositories; rate_limited, or with
    *   `sandbox_limit` when nothing may wait for quota
    */
-  async start(userId: string, request: StartRequest, idempotencyKey: string | null): Promise<StartTask> {
+  async start(starter: Starter, request: StartRequest, idempotencyKey: string | null): Promise<StartTask> {
+    const { id: userId } = starter;
     const id = randomUUID();
-    const planning = this.plan(userId, id, request);
+    const planning = this.plan(starter, id, request);
     // Judged in the transaction: a repetition succeeds even if its parent is gone by now.
     await Promise.allSettled([planning]);
     const requestHash = createHash('sha256').update(JSON.stringify(request)).digest();
@@ -80,9 +83,10 @@ export class ConversationStarter {
   }
 
   /** Reads what the start needs, and chooses all ids; a warm sandbox has its own. Throws InvalidInputError. */
-  private async plan(userId: string, id: string, given: StartRequest): Promise<StartPlan> {
+  private async plan(starter: Starter, id: string, given: StartRequest): Promise<StartPlan> {
+    const { id: userId } = starter;
     const { sandboxId, hostId, sandboxExists, isStopped, workingDir, request } = await this.requests.target(
-      userId,
+      starter,
       given,
     );
     const checked = sandboxExists ? null : await this.requests.checkSettings(userId, request);
@@ -105,6 +109,16 @@ export class ConversationStarter {
       resumes: isStopped,
     };
   }
+}
+
+/** What is started with a key for some repositories; the provider need not be named where the key leaves one. */
+function withKey(request: StartRequest, repositories: KeyRepositories): StartRequest {
+  if (repositories === null) {
+    return request;
+  }
+  const { git_provider: named, selected_repository: repository } = request;
+  const provider = named ?? (repository === null ? null : providerWithin(repositories, repository));
+  return { ...request, git_provider: provider, own_repository: true };
 }
 
 function toRow(task: StartTask): StartTaskRow {

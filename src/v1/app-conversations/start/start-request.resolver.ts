@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
+import type { AuthUser } from '../../../auth/auth.decorators.js';
+import { isWithin, requireWithin } from '../../../auth/key-repositories.js';
 import type { InvalidInputError } from '../../../common/errors/domain-error.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
@@ -30,6 +32,9 @@ interface StartTarget {
   request: StartRequest;
 }
 
+/** Whose start it is, and for which repositories the key is. */
+export type Starter = Pick<AuthUser, 'id' | 'repositories'>;
+
 /** Finds what a request names, and checks what it chooses. */
 @Injectable()
 export class StartRequestResolver {
@@ -51,8 +56,12 @@ export class StartRequestResolver {
     return await this.requests.check(userId, request, agentDialect(spec));
   }
 
-  /** Finds the sandbox and parent that a request names, or chooses a sandbox id. Throws InvalidInputError. */
-  async target(userId: string, given: StartRequest): Promise<StartTarget> {
+  /**
+   * Finds the sandbox and parent that a request names, or chooses a sandbox id.
+   * @throws InvalidInputError; DomainError outside_repositories
+   */
+  async target(starter: Starter, given: StartRequest): Promise<StartTarget> {
+    const { id: userId, repositories } = starter;
     if (given.sandbox_spec_id !== null && !this.specs.find(given.sandbox_spec_id)) {
       throw unknown('sandbox_spec_id', 'sandbox specification');
     }
@@ -63,8 +72,12 @@ export class StartRequestResolver {
       );
     }
     await this.checkChoices(userId, given);
-    const parent = await this.findParent(userId, given.parent_conversation_id);
+    const parent = await this.findParent(starter, given.parent_conversation_id);
     const request = parent ? await this.inherit(given, parent) : given;
+    requireWithin(repositories, {
+      gitProvider: request.git_provider,
+      selectedRepository: request.selected_repository,
+    });
     if (request.sandbox_id === null) {
       return {
         sandboxId: newSandboxId(),
@@ -75,7 +88,7 @@ export class StartRequestResolver {
         request,
       };
     }
-    const sandbox = await this.sandboxes.find(request.sandbox_id, userId);
+    const sandbox = await this.findSandbox(starter, request.sandbox_id);
     if (!sandbox) {
       throw given.sandbox_id === null
         ? invalid(['parent_conversation_id'], 'Expected a conversation whose sandbox is still there.')
@@ -139,12 +152,25 @@ export class StartRequestResolver {
     return withinLimits(isOwn ? own : request, limits);
   }
 
-  private async findParent(userId: string, id: string | null): Promise<AppConversation | null> {
+  /** A key for some repositories reaches no sandbox that is bare, or that another conversation uses, too. */
+  private async findSandbox({ id: userId, repositories }: Starter, id: string): Promise<Sandbox | null> {
+    const sandbox = await this.sandboxes.find(id, userId);
+    if (sandbox === null || repositories === null) {
+      return sandbox;
+    }
+    const inside = await this.conversations.inSandbox(id);
+    return inside.length > 0 && inside.every((each) => isWithin(repositories, each)) ? sandbox : null;
+  }
+
+  private async findParent(
+    { id: userId, repositories }: Starter,
+    id: string | null,
+  ): Promise<AppConversation | null> {
     if (id === null) {
       return null;
     }
     const parent = await this.conversations.find(userId, id);
-    if (!parent) {
+    if (!parent || !isWithin(repositories, parent)) {
       throw unknown('parent_conversation_id', 'conversation');
     }
     return parent;

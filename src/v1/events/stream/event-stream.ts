@@ -174,7 +174,7 @@ type ReadStored = (after: number, limit: number) => Promise<ReadEvent[]>;
 
 /** The open streams of one conversation. Up-to-date readers get new events from memory, others from the table. */
 export class Audience {
-  readonly streams = new Map<EventStream, Pick<AuthUser, 'id'>>();
+  readonly streams = new Map<EventStream, AuthUser>();
   private tail: StoredEvent[] = [];
   private tailCharacters = 0;
   private fedAt = -Infinity;

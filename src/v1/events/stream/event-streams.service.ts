@@ -19,6 +19,7 @@ import { FollowedConversationRepository, REMOVED_CHANNEL } from '../followed-con
 import { EventQueries } from '../store/event.queries.js';
 import { EVENTS_CHANNEL } from '../store/event.repository.js';
 import { Audience, EventStream, stateMessage } from './event-stream.js';
+import { ReadAccess, type Reading } from './read-access.js';
 
 const CHECK_MS = 5_000;
 /** Notifications about own conversations are rarely news, so they are checked in batches. */
@@ -51,6 +52,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     private readonly notifications: DatabaseNotifications,
     private readonly updates: ConversationUpdates,
     private readonly clock: Clock,
+    private readonly access: ReadAccess,
     metrics: Metrics,
   ) {
     metrics.addSamples({
@@ -70,6 +72,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
       (conversationId) => this.hear(conversationId),
       () => void this.check(),
     );
+    this.access.listen((isAffected) => void this.checkAccess(isAffected));
     this.notifications.listen(REMOVED_CHANNEL, (conversationId) => this.close(conversationId));
     this.updates.listen((conversationId, { rows }) => this.audiences.get(conversationId)?.feed(rows));
     this.timer = setInterval(() => void this.check(), CHECK_MS).unref();
@@ -89,8 +92,13 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
    * @throws DomainError not_found; rate_limited for too many streams; unavailable while the service stops
    * @throws InvalidInputError when the stream cannot begin where the client wants it to
    */
-  async serve(user: AuthUser, conversationId: string, start: StreamStart, response: Response): Promise<void> {
-    const { id, eventCount, since, failure } = await this.events.open(user.id, conversationId);
+  async serve(
+    user: AuthUser,
+    { ownerId, id: conversationId }: { ownerId: string; id: string },
+    start: StreamStart,
+    response: Response,
+  ): Promise<void> {
+    const { id, eventCount, since, failure } = await this.events.open(ownerId, conversationId);
     const position = streamPosition(start, eventCount);
     if (this.stopping) {
       throw new DomainError('unavailable', 'The service is stopping; connect again.', {
@@ -113,6 +121,8 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     }
     this.audiences.set(id, audience);
     audience.streams.set(stream, user);
+    // It may have ended after the route was allowed, and before anything here could hear of it.
+    void this.checkAccess(({ reader }) => reader === user);
     try {
       await stream.run();
     } catch (error) {
@@ -164,14 +174,30 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     this.audiences.get(conversationId)?.close();
   }
 
+  private get open(): (Reading & { stream: EventStream })[] {
+    return [...this.audiences].flatMap(([conversationId, { streams }]) =>
+      [...streams].map(([stream, reader]) => ({ stream, reader, conversationId })),
+    );
+  }
+
+  /** Ends streams to those who may not read the conversation any more. */
+  private async checkAccess(isAffected: (reading: Reading) => boolean): Promise<void> {
+    try {
+      for (const { stream } of await this.access.ended(this.open.filter(isAffected))) {
+        stream.close();
+      }
+    } catch (error) {
+      this.logger.warn('failed to check readers of streams', { error: errorMessage(error) });
+    }
+  }
+
   /** Ends streams whose conversation is gone, and finds events whose notification was missed. */
   private async check(): Promise<void> {
-    const open = [...this.audiences].flatMap(([conversationId, { streams }]) =>
-      [...streams.keys()].map((stream) => ({ stream, conversationId })),
-    );
+    const { open } = this;
     if (open.length === 0) {
       return;
     }
+    await this.checkAccess(() => true);
     try {
       const ids = [...new Set(open.map(({ conversationId }) => conversationId))];
       const eventCounts = await this.conversations.eventCounts(ids);
