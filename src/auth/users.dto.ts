@@ -75,7 +75,7 @@ export class UserDto {
   @ApiProperty({ enum: MEMBER_ROLES, enumName: 'MemberRole', example: 'member' }) role: MemberRole;
 }
 
-export function toUserDto(user: User): UserDto {
+export function toUserDto(user: User): Pick<UserDto, keyof UserDto> {
   const shown = toWire(user, 'id', 'email', 'name', 'isAdmin', 'createdAt', 'kind', 'disabledAt');
   return { ...shown, role: roleOf(user) };
 }
