@@ -333,6 +333,42 @@ describe('the console', () => {
     await until(async () => (await statusOfKey()) === 401);
   });
 
+  it('names repositories of a key where they are filled in, and nowhere else', async () => {
+    const keys = '**/api/v1/api-keys*';
+    const key = {
+      id: 'abcdefgh',
+      name: 'of a repository',
+      scopes: ['read'],
+      repositories: ['github:octo/app', 'gitlab:group/*'],
+      created_at: new Date().toISOString(),
+      ...{ not_before: null, expires_at: null, last_used_at: null, revoked_at: null, of_device: false },
+    };
+    const sent: Record<string, unknown>[] = [];
+    await nadia.page.route(keys, async (route) => {
+      const isMade = route.request().method() === 'POST';
+      sent.push(...(isMade ? [route.request().postDataJSON() as Record<string, unknown>] : []));
+      await route.fulfill(isMade ? { status: 201, json: { ...key, key: 'slw_a_b' } } : { json: [key] });
+    });
+    for (const repositories of ['', 'github:octo/app, gitlab:group/*,']) {
+      await form('Key').getByLabel('Name').fill('of a repository');
+      await form('Key').getByLabel('Repositories').fill(repositories);
+      await form('Key').getByRole('button', { name: 'Create key' }).click();
+      await nadia.page.getByRole('dialog').getByRole('button', { name: 'Done' }).click();
+    }
+    await row('of a repository').getByText('In github:octo/app, gitlab:group/*').waitFor();
+
+    expect(sent.map((body) => body['repositories'])).toEqual([
+      undefined,
+      ['github:octo/app', 'gitlab:group/*'],
+    ]);
+    await nadia.expectSound();
+    await form('Key').scrollIntoViewIfNeeded();
+    await nadia.shoot('key-form');
+    await nadia.page.unrouteAll({ behavior: 'wait' });
+    await nadia.page.reload();
+    await row('of a repository').waitFor({ state: 'detached' });
+  });
+
   it('notifies a browser that was asked to, and says no more after signing out', async () => {
     const away = await Visitor.come(browser, demo.url);
     const { page } = away;

@@ -68,7 +68,7 @@ export function KeysOf({ userId, isAdmin, form, dialog: title }: KeysOfProps) {
       <Form name={form} submit="Create key" onSubmit={make}>
         <div className="columns">
           <TextField label="Name" required maxLength={100} placeholder="ci" autoComplete="off" />
-          <TextField label="Valid from" member="not_before" type="date" hint="Empty for now" />
+          <TextField label="Valid from" member="not_before" type="date" hint="Empty to begin at once" />
           <TextField label="Expires" member="expires_at" type="date" hint="At the end of that day; empty for never" />
         </div>
         <TextField label="Repositories" placeholder="github:octo/app, gitlab:group/*" hint={REPOSITORIES} />
