@@ -341,7 +341,11 @@ describe('the console', () => {
       scopes: ['read'],
       repositories: ['github:octo/app', 'gitlab:group/*'],
       created_at: new Date().toISOString(),
-      ...{ not_before: null, expires_at: null, last_used_at: null, revoked_at: null, of_device: false },
+      not_before: null,
+      expires_at: null,
+      last_used_at: null,
+      revoked_at: null,
+      of_device: false,
     };
     const sent: Record<string, unknown>[] = [];
     await nadia.page.route(keys, async (route) => {
