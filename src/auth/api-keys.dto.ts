@@ -39,6 +39,7 @@ export class ApiKeyDto {
 
   @TimeOrNull(null) revoked_at: Date | null;
   @TimeOrNull(null) not_before: Date | null;
+  @Shown('Whether a device got it by its code.', false) of_device: boolean;
 
   @ApiProperty({
     enum: SCOPES,
@@ -62,6 +63,7 @@ export function toApiKeyDto(key: ApiKey): ApiKeyDto {
     'lastUsedAt',
     'revokedAt',
     'notBefore',
+    'ofDevice',
   );
   return { id, name, ...times, scopes: key.scopes ?? [...SCOPES], repositories: key.repositories };
 }
@@ -139,7 +141,7 @@ export class IssuedApiKeyDto extends PickType(ApiKeyDto, [
 }
 
 export function toIssuedApiKeyDto({ key, record }: IssuedKey): IssuedApiKeyDto {
-  const { last_used_at: _used, revoked_at: _revoked, ...issued } = toApiKeyDto(record);
+  const { last_used_at: _used, revoked_at: _revoked, of_device: _device, ...issued } = toApiKeyDto(record);
   return { key, ...issued };
 }
 

@@ -9,6 +9,7 @@ import {
   DisableUserQueryDto,
   RemoveUserQueryDto,
   SearchUsersQueryDto,
+  toListedUserDto,
   toUserDto,
   UpdateUserDto,
   UserDto,
@@ -16,6 +17,7 @@ import {
   UserPageDto,
 } from './users.dto.js';
 import { lastAdministrator, roleOfMap } from './user.repository.js';
+import { PersonsService } from './oidc/persons.service.js';
 import { UsersService } from './users.service.js';
 
 const UNKNOWN = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
@@ -27,7 +29,10 @@ const ADMINISTRATORS = 'Administrators only; for an owner, owners only.';
 @AdministratorsOnly()
 @Controller('api/v1/users')
 export class UsersController {
-  constructor(private readonly users: UsersService) {}
+  constructor(
+    private readonly users: UsersService,
+    private readonly persons: PersonsService,
+  ) {}
 
   @Post()
   @ApiRoute('create_user', 'Create a user', {
@@ -43,12 +48,14 @@ export class UsersController {
 
   @Get()
   @ApiRoute('search_users', 'Look up users', {
-    description: 'Administrators only. In the order of email addresses.',
+    description:
+      'Administrators only. In the order of email addresses, with what the identity provider said of each.',
     answer: { type: UserPageDto, description: 'A page of users' },
   })
   async search(@Query() query: SearchUsersQueryDto): Promise<UserPageDto> {
     const page = await this.users.search({ email: query.email__eq }, query.limit, query.page_id);
-    return toPageDto(page, toUserDto);
+    const said = await this.persons.saidOf(page.items.map(({ id }) => id));
+    return toPageDto(page, (user) => toListedUserDto(user, said.get(user.id) ?? null));
   }
 
   @Patch(':id')

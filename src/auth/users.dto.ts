@@ -1,9 +1,11 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { OrNull, ShownOrNull, Time, toWire } from '../common/openapi/responses.js';
+import { OrNull, Shown, ShownOrNull, Time, toWire } from '../common/openapi/responses.js';
 import { isEmail } from 'class-validator';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { Choice, Flag, Identifier, MAX_EMAIL, Text } from '../common/validation/field-decorators.js';
 import { NoOtherMembers } from '../common/validation/unknown-members.js';
+import { MEMBER_ROLES, type MemberRole, roleOf } from './access.js';
+import type { Said } from './oidc/persons.service.js';
 import { type User, USER_KINDS, type UserKind } from './user.repository.js';
 import { SANDBOXES_OF_DISABLED, type SandboxesOfDisabled } from './users.service.js';
 
@@ -69,10 +71,55 @@ export class UserDto {
 
   @ShownOrNull('Since when nobody and nothing acts in the name of the user.', null, { format: 'date-time' })
   disabled_at: Date | null;
+
+  @ApiProperty({ enum: MEMBER_ROLES, enumName: 'MemberRole', example: 'member' }) role: MemberRole;
 }
 
-export function toUserDto(user: User): UserDto {
-  return toWire(user, 'id', 'email', 'name', 'isAdmin', 'createdAt', 'kind', 'disabledAt');
+export function toUserDto(user: User): Pick<UserDto, keyof UserDto> {
+  const shown = toWire(user, 'id', 'email', 'name', 'isAdmin', 'createdAt', 'kind', 'disabledAt');
+  return { ...shown, role: roleOf(user) };
 }
 
-export class UserPageDto extends PageOf(UserDto) {}
+class UserSignInDto {
+  @Shown('The identity provider.', 'https://sso.example.com/realms/main') issuer: string;
+
+  @ApiProperty({
+    type: [String],
+    nullable: true,
+    maxItems: 50,
+    description:
+      'Groups of the last sign-in or token, cut to 200 characters; 50 at most, those that give a role first. Null where the provider left them out.',
+    example: ['developers'],
+  })
+  groups: string[] | null;
+
+  @ShownOrNull('What OIDC_ROLE_MAP gives for these groups; null for nothing.', 'member', {
+    enum: ['viewer', 'member', 'admin', null],
+  })
+  role: string | null;
+
+  @Shown('Whether OIDC_ROLE_MAP decides the role, so that nobody changes it here.', true)
+  decides_role: boolean;
+
+  @Time() last_seen_at: Date;
+}
+
+export class ListedUserDto extends UserDto {
+  @ApiProperty({
+    type: UserSignInDto,
+    nullable: true,
+    description: 'What the identity provider said last; null for who never signed in by it.',
+  })
+  sign_in: UserSignInDto | null;
+}
+
+export function toListedUserDto(user: User, said: Said | null): ListedUserDto {
+  return { ...toUserDto(user), sign_in: said && toSignInDto(user, said) };
+}
+
+function toSignInDto({ kind }: User, { rolesAreMapped, ...said }: Said): UserSignInDto {
+  const shown = toWire(said, 'issuer', 'groups', 'role', 'lastSeenAt');
+  return { ...shown, decides_role: rolesAreMapped && kind === 'person' };
+}
+
+export class UserPageDto extends PageOf(ListedUserDto) {}

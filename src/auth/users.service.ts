@@ -7,7 +7,7 @@ import { AppConfig } from '../config/app-config.js';
 import { AccessChanges } from './access-changes.js';
 import type { MemberRole } from './access.js';
 import { ApiKeyRepository } from './api-key.repository.js';
-import { Identity } from './oidc/identity.repository.js';
+import { Identity, IdentityRepository } from './oidc/identity.repository.js';
 import { SessionRepository } from './sessions/session.repository.js';
 import { roleOfMap, User, type UserKind, UserRepository } from './user.repository.js';
 
@@ -69,6 +69,7 @@ export class UsersService {
     private readonly users: UserRepository,
     private readonly keys: ApiKeyRepository,
     private readonly sessions: SessionRepository,
+    private readonly identities: IdentityRepository,
     private readonly changes: AccessChanges,
     private readonly work: UserWork,
     private readonly config: AppConfig,
@@ -120,6 +121,7 @@ export class UsersService {
       if (heir !== null) {
         await this.work.handOver(manager, id, heir);
       }
+      await this.identities.forgetSaid(manager, id);
       await this.users.removeWithin(manager, id);
     });
     this.changes.tell(id);

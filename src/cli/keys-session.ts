@@ -51,13 +51,23 @@ export async function openKeysSession(
     const keys = new ApiKeyRepository(dataSource, audit, config);
     const changes = new AccessChanges();
     const sessions = new SessionRepository(dataSource, audit);
+    const identities = new IdentityRepository(dataSource, users, audit);
     return {
       dataSource,
       users,
       keys,
-      usersService: new UsersService(users, keys, sessions, changes, new UserWork(), config, clock),
+      usersService: new UsersService(
+        users,
+        keys,
+        sessions,
+        identities,
+        changes,
+        new UserWork(),
+        config,
+        clock,
+      ),
       keysService: new ApiKeysService(keys, users, changes, clock),
-      identities: new IdentityRepository(dataSource, users, audit),
+      identities,
       audit,
       close: async () => {
         await dataSource.destroy();

@@ -51,7 +51,7 @@ export class SharedSettings {
   }
 
   /**
-   * The row as responses show it; null where there is nothing to show. The address stays the owner's: a form that sends it
+   * The row as responses show it; null for a user where there is nothing to show. The address stays the owner's: a form that sends it
    * back would make it one, to which no shared key goes.
    */
   async shown(ownerId: string, row: SettingsRow | null): Promise<SettingsRow | null> {
@@ -62,7 +62,7 @@ export class SharedSettings {
     const own = row ?? emptySettingsRow();
     const model = shownModel(isShared ? 'organization' : 'user', own);
     const completed = llmOver(model, below);
-    if (row === null && organization === null && completed === null) {
+    if (!isShared && row === null && organization === null && completed === null) {
       return null;
     }
     const inherited = organization === null ? [] : inheritedColumns(own, organization);

@@ -186,7 +186,7 @@ describe('API keys and users', () => {
         .get(USERS)
         .query({ email__eq: 'ada@EXAMPLE.com' })
         .set(app.admin.headers);
-      expect(found.body).toEqual({ items: [created.body], next_page_id: null });
+      expect(found.body).toEqual({ items: [{ ...created.body, sign_in: null }], next_page_id: null });
       const keys = await request(app.url)
         .get(KEYS)
         .query({ user_id: created.body.id })

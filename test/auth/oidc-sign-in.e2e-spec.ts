@@ -122,6 +122,40 @@ describe('signing in by the issuer', () => {
     expect(await shown(who)).toMatchObject({ user: { email: 'ui@example.com', is_admin: true } });
   });
 
+  it('tells administrators what the issuer said last, and nothing of who was removed', async () => {
+    const found = async (): Promise<{ id: string; role: string; sign_in: object }> => {
+      const search = request(app.url)
+        .get('/api/v1/users')
+        .query({ email__eq: `p${people}@example.com` });
+      return (await search.set(app.admin.headers).expect(200)).body.items[0];
+    };
+    Object.assign(issuer.state.person, { groups: ['cooks', 'dev'] });
+    await signIn(browser());
+    const first = await found();
+    Object.assign(issuer.state.person, { groups: undefined, hasgroups: true });
+    await signIn(browser());
+    const second = await found();
+    Object.assign(issuer.state.person, { groups: ['ops'], hasgroups: undefined });
+    await signIn(browser());
+
+    const said = {
+      issuer: issuer.issuer,
+      groups: ['dev', 'cooks'],
+      role: 'member',
+      decides_role: true,
+      last_seen_at: expect.any(String),
+    };
+    expect(first).toMatchObject({ role: 'member', sign_in: said });
+    expect(second).toMatchObject({ role: 'member', sign_in: { ...said, groups: null, role: null } });
+    expect(await found()).toMatchObject({
+      role: 'admin',
+      sign_in: { ...said, groups: ['ops'], role: 'admin' },
+    });
+    await request(app.url).delete(`/api/v1/users/${first.id}`).set(app.admin.headers).expect(204);
+    const kept = 'SELECT groups FROM user_identities WHERE user_id = $1';
+    expect(await app.dataSource.query(kept, [first.id])).toEqual([{ groups: null }]);
+  });
+
   it.each([
     ['https://evil.example/', '/console/'],
     ['//evil.example/', '/console/'],

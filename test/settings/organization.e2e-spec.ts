@@ -100,6 +100,18 @@ function modelIn(sent: unknown): Record<'key' | 'model' | 'at', unknown> {
 }
 
 describe('settings of the organization', () => {
+  it('are there before anything is stored, for members to read', async () => {
+    const { body } = await asMember('get', `/api/settings${OF_ORGANIZATION}`).expect(200);
+
+    expect(body).toMatchObject({
+      llm_model: null,
+      llm_source: null,
+      mcp_config: null,
+      from_organization: [],
+    });
+    await asMember('get', '/api/settings').expect(404);
+  });
+
   it('lie under those of a member, whose view tells which they are', async () => {
     await share({
       llm_model: MODEL,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Locator } from 'playwright-core';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { type Demo, startDemo } from '../../../demo/start-demo.js';
 import { FakeBrowser } from '../../../test/fakes/fake-push-service.js';
 import { until } from '../../../test/support/until.js';
@@ -8,6 +9,7 @@ import { startBrowser, Visitor } from './visitor.js';
 
 const TITLE = 'Retry the address lookup once before giving up';
 const CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
+const SHARED = 'Provided by your organization. One of your own takes its place.';
 const KINDS = [
   'Merge conflicts',
   'Failing checks',
@@ -295,6 +297,7 @@ describe('the console', () => {
 
   it('makes a key that is shown once, and revokes it', async () => {
     await form('Key').getByLabel('Name').fill('ci of nadia');
+    await form('Key').getByLabel('Valid from').fill('2020-01-01');
     await form('Key').getByLabel('Expires').fill('2099-12-31');
     const may = form('Key').getByRole('group', { name: 'May' });
     expect(await may.getByRole('checkbox', { checked: true }).count()).toBe(3);
@@ -328,6 +331,46 @@ describe('the console', () => {
     await nadia.page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
     await made.waitFor({ state: 'detached' });
     await until(async () => (await statusOfKey()) === 401);
+  });
+
+  it('names repositories of a key where they are filled in, and nowhere else', async () => {
+    const keys = '**/api/v1/api-keys*';
+    const key = {
+      id: 'abcdefgh',
+      name: 'of a repository',
+      scopes: ['read'],
+      repositories: ['github:octo/app', 'gitlab:group/*'],
+      created_at: new Date().toISOString(),
+      not_before: null,
+      expires_at: null,
+      last_used_at: null,
+      revoked_at: null,
+      of_device: false,
+    };
+    const sent: Record<string, unknown>[] = [];
+    await nadia.page.route(keys, async (route) => {
+      const isMade = route.request().method() === 'POST';
+      sent.push(...(isMade ? [route.request().postDataJSON() as Record<string, unknown>] : []));
+      await route.fulfill(isMade ? { status: 201, json: { ...key, key: 'slw_a_b' } } : { json: [key] });
+    });
+    for (const repositories of ['', 'github:octo/app, gitlab:group/*,']) {
+      await form('Key').getByLabel('Name').fill('of a repository');
+      await form('Key').getByLabel('Repositories').fill(repositories);
+      await form('Key').getByRole('button', { name: 'Create key' }).click();
+      await nadia.page.getByRole('dialog').getByRole('button', { name: 'Done' }).click();
+    }
+    await row('of a repository').getByText('In github:octo/app, gitlab:group/*').waitFor();
+
+    expect(sent.map((body) => body['repositories'])).toEqual([
+      undefined,
+      ['github:octo/app', 'gitlab:group/*'],
+    ]);
+    await nadia.expectSound();
+    await form('Key').scrollIntoViewIfNeeded();
+    await nadia.shoot('key-form');
+    await nadia.page.unrouteAll({ behavior: 'wait' });
+    await nadia.page.reload();
+    await row('of a repository').waitFor({ state: 'detached' });
   });
 
   it('notifies a browser that was asked to, and says no more after signing out', async () => {
@@ -808,7 +851,7 @@ describe('the console', () => {
     await bo.leave();
   });
 
-  it('disables a user until the user is enabled again, and makes an administrator', async () => {
+  it('disables a user until the user is enabled again, and gives each role', async () => {
     const { page } = nadia;
     await page.reload();
     const bo = row('bo@quayside.example');
@@ -830,7 +873,7 @@ describe('the console', () => {
     await guest.signIn(key);
     await bo.getByRole('button', { name: 'Disable' }).click();
     const dialog = page.getByRole('dialog', { name: 'Disable bo@quayside.example?' });
-    await dialog.getByText('sandboxes are paused').waitFor();
+    expect(await dialog.getByLabel('Sandboxes').inputValue()).toBe('pause');
     await dialog.getByText('bo@quayside.example has').waitFor();
     await nadia.expectSound();
     await dialog.getByRole('button', { name: 'Disable' }).click();
@@ -843,12 +886,65 @@ describe('the console', () => {
     await bo.getByRole('button', { name: 'Enable' }).click();
     await bo.getByText('disabled', { exact: true }).waitFor({ state: 'detached' });
     expect(await statusOf('GET')).toBe(200);
-    await bo.getByRole('button', { name: 'Make administrator' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Make administrator' }).click();
-    await bo.getByText('Administrator', { exact: true }).waitFor();
-    await bo.getByRole('button', { name: 'Remove administrator rights' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Remove administrator rights' }).click();
-    await bo.getByText('User', { exact: true }).waitFor();
+    for (const role of ['Administrator', 'Viewer', 'Member']) {
+      await bo.getByRole('button', { name: 'Change role' }).click();
+      const question = page.getByRole('dialog', { name: 'Change role bo@quayside.example?' });
+      expect(await question.getByRole('button', { name: 'Change role' }).isDisabled()).toBe(true);
+      await question.getByLabel('Role').selectOption(role);
+      await nadia.expectSound();
+      await question.getByRole('button', { name: 'Change role' }).click();
+      await bo.getByText(role, { exact: true }).waitFor();
+    }
+  });
+
+  it('shares settings with all users, who see whose they are', async () => {
+    const { page } = nadia;
+    const headers = { 'X-Session-API-Key': demo.apiKey, 'Content-Type': 'application/json' };
+    const found = await fetch(`${demo.url}/api/v1/users?email__eq=bo@quayside.example`, { headers });
+    const [user] = jsonList(await found.json(), 'items');
+    const body = JSON.stringify({ name: 'of the test', user_id: jsonText(user, 'id') });
+    const made = await fetch(`${demo.url}/api/v1/api-keys`, { method: 'POST', headers, body });
+    await page.reload();
+    await form('Shared agent settings').getByLabel('Step limit').fill('77');
+    await form('Shared agent settings').getByRole('button', { name: 'Save' }).click();
+    await form('Shared agent settings').getByText('Saved.').waitFor();
+    await form('Shared secret').getByLabel('Name').fill('SHARED_TOKEN');
+    await form('Shared secret').getByLabel('Value').fill('a value that no answer has');
+    await form('Shared secret').getByRole('button', { name: 'Save' }).click();
+    await form('Shared secret').getByText('SHARED_TOKEN is stored.').waitFor();
+    await form('Shared tool server').getByLabel('URL or command').fill('https://tools.example.com/mcp');
+    await form('Shared tool server').getByRole('button', { name: 'Save' }).click();
+    await row('https://tools.example.com/mcp').waitFor();
+    await nadia.expectSound();
+    await form('Shared agent settings').scrollIntoViewIfNeeded();
+    await nadia.shoot('shared-settings');
+
+    const bo = await Visitor.come(browser, demo.url);
+    await bo.signIn(jsonText(await made.json(), 'key') ?? '');
+    await bo.open('Settings');
+    const agent = bo.page.getByRole('form', { name: 'Agent', exact: true });
+    const ofBo = (text: string): Locator =>
+      bo.page.getByRole('listitem').filter({ hasText: text }).filter({ hasText: SHARED });
+    await ofBo('SHARED_TOKEN').waitFor();
+    await ofBo('https://tools.example.com/mcp').waitFor();
+    expect(await ofBo('SHARED_TOKEN').getByRole('button').count()).toBe(0);
+    expect(await agent.getByLabel('Step limit').inputValue()).toBe('77');
+    await agent.getByText(SHARED).waitFor();
+    await bo.expectSound();
+    await agent.getByText(SHARED).scrollIntoViewIfNeeded();
+    await bo.shoot('from-organization');
+    await agent.getByLabel('Step limit').fill('78');
+    await agent.getByRole('button', { name: 'Save' }).click();
+    await agent.getByText(SHARED).waitFor({ state: 'detached' });
+    expect(await agent.getByLabel('Step limit').inputValue()).toBe('78');
+    await bo.leave();
+
+    await row('SHARED_TOKEN').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('No secret is shared.').waitFor();
+    await row('https://tools.example.com/mcp').getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await row('https://tools.example.com/mcp').waitFor({ state: 'detached' });
   });
 
   it('shows administrators who did what, and all sandboxes', async () => {

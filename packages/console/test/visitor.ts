@@ -141,6 +141,11 @@ export class Visitor {
     this.refusals.splice(0);
   }
 
+  /** Forgets whose pages were visited, as that of an identity provider. */
+  forgetHosts(): void {
+    this.sentHosts.clear();
+  }
+
   /** The colour behind everything. */
   async ground(colorScheme: 'light' | 'dark'): Promise<string> {
     await this.page.emulateMedia({ colorScheme });

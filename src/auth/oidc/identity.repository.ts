@@ -6,6 +6,7 @@ import {
   DataSource,
   Entity,
   type EntityManager,
+  In,
   Index,
   PrimaryColumn,
   Repository,
@@ -41,6 +42,9 @@ export class Identity {
   /** The last sign-in, renewal or token; written at most once a minute. */
   @Column('timestamptz') lastSeenAt: Date;
 
+  /** What the issuer said at that time, as `Person.shownGroups`; null where it left them out. */
+  @Column('text', { array: true, nullable: true }) groups: string[] | null;
+
   /** When the token was issued that decided the role: an older one, which may still be valid, does not. */
   @Column('timestamptz', { nullable: true }) roleAt: Date | null;
 }
@@ -75,8 +79,9 @@ const LOCK_SUBJECT = "SELECT pg_advisory_xact_lock(hashtext('user_identities'), 
 
 /** At most once a minute. */
 const SEE = `
-  UPDATE user_identities SET last_seen_at = $2, email_verified = $3
-  WHERE id = $1 AND (last_seen_at < $2::timestamptz - interval '1 minute' OR email_verified <> $3)`;
+  UPDATE user_identities SET last_seen_at = $2, email_verified = $3, groups = $4
+  WHERE id = $1 AND (last_seen_at < $2::timestamptz - interval '1 minute' OR email_verified <> $3
+    OR groups IS DISTINCT FROM $4::text[])`;
 
 /** The token that was issued last decides, whatever order tokens arrive in. */
 const DECIDE = `
@@ -105,7 +110,7 @@ const HAS_ANOTHER_WAY = `
       AND (expires_at IS NULL OR expires_at > $3))) AS found`;
 
 type IssuedIdentity = Pick<Person, 'issuer' | 'subject' | 'emailVerified'> &
-  Partial<Pick<Person, 'issuedAt'>>;
+  Partial<Pick<Person, 'issuedAt' | 'shownGroups'>>;
 
 export type PersonRefusal = 'groups_overage' | 'no_role' | 'address_taken';
 
@@ -134,6 +139,20 @@ export class IdentityRepository extends Repository<Identity> {
     return this.find({ where: { userId }, order: { createdAt: 'ASC', id: 'ASC' } });
   }
 
+  /** By the users' ids, of each the one that was seen last. */
+  async lastSeenOf(userIds: readonly string[]): Promise<Map<string, Identity>> {
+    const rows = await this.find({
+      where: { userId: In([...userIds]) },
+      order: { lastSeenAt: 'ASC', id: 'ASC' },
+    });
+    return new Map(rows.map((row) => [row.userId, row]));
+  }
+
+  /** Nothing that the issuer said of a removed user is kept, but who is not to come back. */
+  async forgetSaid(manager: EntityManager, userId: string): Promise<void> {
+    await manager.update(Identity, { userId }, { groups: null });
+  }
+
   /** Adds a user for a new person, once, however many tokens of theirs arrive at a time. */
   async addPerson(person: Person, role: RoleDecision, now: Date): Promise<KnownPerson | PersonRefusal> {
     const added = await this.manager.transaction(async (manager) => {
@@ -160,8 +179,12 @@ export class IdentityRepository extends Repository<Identity> {
   }
 
   /** Notes that a known person was seen. */
-  async see({ identity_id: id }: KnownPerson, { emailVerified }: Person, now: Date): Promise<void> {
-    await this.query(SEE, [id, now, emailVerified]);
+  async see(
+    { identity_id: id }: KnownPerson,
+    { emailVerified, shownGroups }: Person,
+    now: Date,
+  ): Promise<void> {
+    await this.query(SEE, [id, now, emailVerified, shownGroups]);
   }
 
   /**
@@ -255,8 +278,8 @@ export class IdentityRepository extends Repository<Identity> {
     now: Date,
     hasRole = true,
   ): Promise<void> {
-    const { issuer, subject, emailVerified, issuedAt: roleAt = null } = person;
-    const seen = { emailVerified, hasRole, lastSeenAt: now, roleAt };
+    const { issuer, subject, emailVerified, issuedAt: roleAt = null, shownGroups: groups = null } = person;
+    const seen = { emailVerified, hasRole, lastSeenAt: now, roleAt, groups };
     await manager.insert(Identity, { id: randomUUID(), userId, issuer, subject, ...seen });
   }
 

@@ -16,7 +16,7 @@ import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { AppConfig, proxyOf } from '../../config/app-config.js';
-import type { OidcConfig } from '../../config/oidc-config.js';
+import type { OidcConfig, Role } from '../../config/oidc-config.js';
 import { isRefusedGrant, reasonOf } from './issuer-failure.js';
 import { isAccessToken, issuedAt, personSubject } from './person-claims.js';
 
@@ -107,6 +107,11 @@ export class OidcIssuer implements OnApplicationBootstrap {
   /** Whether people can sign in by it. */
   get signsIn(): boolean {
     return this.config.oidc !== null && this.config.oidc.clientId !== null;
+  }
+
+  /** Empty where no map gives roles. */
+  get roleMap(): ReadonlyMap<string, Role> {
+    return this.config.oidc?.roleMap ?? new Map<string, Role>();
   }
 
   /** Whether a bearer token claims to be of this issuer; proxies in front of the service may add tokens of others. */

@@ -3,7 +3,8 @@ import type { Role } from '../../config/oidc-config.js';
 import { type Claims, isAccessToken, mappedRole, personOf } from './person-claims.js';
 import { decideRole } from './role-decision.js';
 
-const NAMES = { userClaim: 'sub', emailClaim: 'email', groupsClaim: 'groups' };
+const roleMap = new Map<string, Role>([['dev', 'member']]);
+const NAMES = { userClaim: 'sub', emailClaim: 'email', groupsClaim: 'groups', roleMap };
 const ISSUER = 'https://sso.example.com/realms/main';
 const ADA: Claims = { iss: ISSUER, sub: 'ada-1', email: 'Ada@Example.com', groups: ['dev'] };
 
@@ -20,6 +21,7 @@ describe('the person of a token', () => {
       emailVerified: true,
       name: 'Ada',
       groups: ['dev'],
+      shownGroups: ['dev'],
       client: null,
       issuedAt: new Date('2023-11-14T22:13:20.000Z'),
     });
@@ -71,6 +73,16 @@ describe('the person of a token', () => {
     ['an address with half a letter', { email: 'a\ud800@example.com' }, NO_ADDRESS],
   ])('knows %s', (_what, claims, expected) => {
     expect(personOf({ ...ADA, ...claims }, NAMES)).toMatchObject(expected);
+  });
+
+  it('shows some of many groups, as they can be stored, those with a role first', () => {
+    const groups = [...Array.from({ length: 1_000 }, (_, index) => `g${index}`), 'dev'];
+    const shown = personOf({ ...ADA, groups }, NAMES)?.shownGroups;
+    const odd = personOf({ ...ADA, groups: ['a\u0000\ud800', 'x'.repeat(10_000)] }, NAMES)?.shownGroups;
+
+    expect([shown?.length, shown?.slice(0, 2)]).toEqual([50, ['dev', 'g0']]);
+    expect(odd).toEqual(['a\ufffd\ufffd', 'x'.repeat(200)]);
+    expect(personOf({ ...ADA, hasgroups: true }, NAMES)?.shownGroups).toBeNull();
   });
 
   it.each<[string, Claims]>([

@@ -15,18 +15,23 @@ export interface Person {
   name: string | null;
   /** Null: left out for their number, which is not the same as none. */
   groups: readonly string[] | null;
+
+  /** Those that are stored for administrators to see, as they read them: those that give a role first. */
+  shownGroups: string[] | null;
   /** The client that speaks for itself; null for a person. */
   client: string | null;
   issuedAt: Date;
 }
 
-type ClaimNames = Pick<OidcConfig, 'userClaim' | 'emailClaim' | 'groupsClaim'>;
+type ClaimNames = Pick<OidcConfig, 'userClaim' | 'emailClaim' | 'groupsClaim' | 'roleMap'>;
 
 /** Seconds that a date can have. */
 const MAX_TIME = 8.64e12;
 const MAX_SUBJECT = 255;
 const MAX_EMAIL = 254;
 const MAX_NAME = 200;
+const MAX_SHOWN_GROUPS = 50;
+const MAX_GROUP = 200;
 const EMAIL = /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u;
 const RANK: Record<Role, number> = { viewer: 0, member: 1, admin: 2 };
 
@@ -38,13 +43,15 @@ export function personOf(claims: Claims, names: ClaimNames): Person | null {
   }
   const client = clientOf(claims);
   const email = text(claimAt(claims, names.emailClaim))?.toLowerCase() ?? '';
+  const groups = areLeftOut(claims, names.groupsClaim) ? null : groupsOf(claimAt(claims, names.groupsClaim));
   return {
     issuer,
     subject,
     email: isAddress(email) ? email : placeholderAddress(issuer, subject),
     emailVerified: claims['email_verified'] !== false && claims['email_verified'] !== 'false',
     name: shownName(client ?? text(claims['name']) ?? text(claims['preferred_username'])),
-    groups: areLeftOut(claims, names.groupsClaim) ? null : groupsOf(claimAt(claims, names.groupsClaim)),
+    groups,
+    shownGroups: groups && shownOf(groups, names.roleMap),
     client,
     issuedAt: issuedAt(claims),
   };
@@ -134,6 +141,11 @@ function areLeftOut(claims: Claims, groupsClaim: string): boolean {
 
 function groupsOf(value: unknown): string[] {
   return [value].flat().filter((group) => typeof group === 'string');
+}
+
+function shownOf(groups: readonly string[], map: ReadonlyMap<string, Role>): string[] {
+  const [known, others] = [groups.filter((name) => map.has(name)), groups.filter((name) => !map.has(name))];
+  return [...known, ...others].slice(0, MAX_SHOWN_GROUPS).map((name) => textHead(cleanText(name), MAX_GROUP));
 }
 
 /**

@@ -2,13 +2,14 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { requireScope, SCOPES, scopesWithin } from '../../common/scopes.js';
+import type { Role } from '../../config/oidc-config.js';
 import { AccessChanges } from '../access-changes.js';
 import type { AuthUser } from '../auth.decorators.js';
 import { notForSomeRepositories } from '../key-repositories.js';
 import { serviceSignsIn, UserRepository } from '../user.repository.js';
 import { type Identity, IdentityRepository, type KnownPerson } from './identity.repository.js';
 import { OidcIssuer } from './oidc.issuer.js';
-import { type Claims, type Person, personOf } from './person-claims.js';
+import { type Claims, mappedRole, type Person, personOf } from './person-claims.js';
 import { decideRole, isRole } from './role-decision.js';
 
 export const ADDRESS_TAKEN =
@@ -22,6 +23,17 @@ export const DISABLED = 'Your user is disabled here. An administrator can enable
 export const LINKED_ELSEWHERE = 'This sign-in belongs to a user already.';
 export const ONLY_WAY_IN =
   'This is the only way in for you, so make an API key first; or you came in by it, and only the operator takes it away.';
+
+export interface Said {
+  issuer: string;
+  /** Null where they were left out. */
+  groups: string[] | null;
+  /** What the map gives for these groups; null for nothing. */
+  role: Role | null;
+  /** Whether the map decides, so that nobody else gives a role. */
+  rolesAreMapped: boolean;
+  lastSeenAt: Date;
+}
 
 export interface SignedIn {
   identityId: string;
@@ -96,6 +108,18 @@ export class PersonsService {
       throw new DomainError('conflict', LINKED_ELSEWHERE);
     }
     return this.signIn(claims);
+  }
+
+  /** What the issuer said last of those who are persons of an issuer, by the users' ids. */
+  async saidOf(userIds: readonly string[]): Promise<Map<string, Said>> {
+    const map = this.issuer.roleMap;
+    const seen = await this.identities.lastSeenOf(userIds);
+    return new Map(
+      [...seen].map(([userId, { issuer, groups, lastSeenAt }]) => [
+        userId,
+        { issuer, groups, role: mappedRole(groups ?? [], map), rolesAreMapped: map.size > 0, lastSeenAt },
+      ]),
+    );
   }
 
   async listOf(userId: string): Promise<Identity[]> {

@@ -66,7 +66,8 @@ export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; 
     const words = Array.isArray(detail)
       ? detail.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join(' ')
       : detail;
-    if (code === 'unauthorized') {
+    // A key that is typed into a form may be wrong without the end of the session.
+    if (code === 'unauthorized' && !new URL(response.url).pathname.startsWith(`${PATH_PREFIX}/auth/`)) {
       session.onLost();
     }
     const said = words ?? `The service answered ${response.status}. Load the page again.`;

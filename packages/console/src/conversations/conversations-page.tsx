@@ -3,7 +3,7 @@ import { Link } from 'wouter';
 import { api, bodyOf, by, PROVIDER_NAMES, type Provider, providerName } from '../api/client.js';
 import { automationsQuery } from '../automations/automation-queries.js';
 import { Page } from '../shell/layout.js';
-import { Ago, Badge, Elsewhere, Empty, Row, Rows, usePages } from '../ui/blocks.js';
+import { Ago, Badge, Button, Elsewhere, Empty, Row, Rows, usePages } from '../ui/blocks.js';
 import { given, SelectField, TextField, useFilter } from '../ui/form.js';
 import { type Conversation, recentQuery, type State, stateOf, STATES } from './conversation-queries.js';
 import { FailedStarts } from './failed-starts.js';
@@ -18,7 +18,7 @@ const WHOSE = [
 ] as const;
 
 export function ConversationsPage() {
-  const [filter, bind] = useFilter(ALL);
+  const [filter, bind, setFilter] = useFilter(ALL);
   const isFiltered = Object.values(filter).some((value) => value !== '');
   const { query, older } = usePages({
     queryKey: ['conversations', filter],
@@ -44,7 +44,10 @@ export function ConversationsPage() {
   ) : (
     <Empty title="No conversations yet">
       <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>
-      <Link className="button primary" href="/" children="See your work" />
+      <div className="actions">
+        <Link className="button primary" href="/" children="See your work" />
+        <Button onClick={() => setFilter({ ...ALL, owner: 'others' })} text="See what others share" />
+      </div>
     </Empty>
   );
   return (

@@ -24,12 +24,15 @@ async function addRule(entry: object): Promise<void> {
   await bodyOf(api.POST('/api/v1/settings', { body: { sandbox_egress: { ...rules, allow: [...allow, entry] } } }));
 }
 
-/** What the sandbox was refused by the rules of its network, and what its owner can do about it. */
-export function Denied({ event, sandbox }: { event: AgentEvent; sandbox: string }) {
+/**
+ * What the sandbox was refused by the rules of its network, and what its owner can do about it.
+ * @param sandbox null: the user may only read
+ */
+export function Denied({ event, sandbox }: { event: AgentEvent; sandbox: string | null }) {
   const { host, port, reason, rule, phase } = event.value as Denial;
   const place = [80, 443].includes(port) ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const once = useAction(() =>
-    bodyOf(api.POST('/api/v1/sandboxes/{id}/egress/allow', { ...at(sandbox), body: { host: place, once: true } })),
+  const once = useAction((id: string) =>
+    bodyOf(api.POST('/api/v1/sandboxes/{id}/egress/allow', { ...at(id), body: { host: place, once: true } })),
   );
   const always = useAction(() => addRule({ host: place }));
   const why = `${WHY[reason] ?? reason}${rule === null ? '' : ` (${rule})`}${phase === 'setup' ? ', in the setup' : ''}`;
@@ -38,9 +41,9 @@ export function Denied({ event, sandbox }: { event: AgentEvent; sandbox: string 
       <span>
         <code>{place}</code> was refused: {why}.
       </span>
-      {!['credential', 'protocol'].includes(reason) && (
+      {sandbox !== null && !['credential', 'protocol'].includes(reason) && (
         <>
-          <Button isBusy={once.isPending} onClick={() => once.mutate()} text="Allow once" />
+          <Button isBusy={once.isPending} onClick={() => once.mutate(sandbox)} text="Allow once" />
           <Button isBusy={always.isPending} onClick={() => always.mutate()} text="Add a rule" />
           {once.isSuccess && <span role="status">The next request may pass, within ten minutes.</span>}
           {always.isSuccess && <span role="status">Your settings allow it from now on.</span>}

@@ -36,7 +36,7 @@ export type AgentEvent = Pick<Schemas['PauseEvent'], 'id' | 'timestamp' | 'sourc
     kind: string;
     action?: AgentAction | null;
     observation?: Observation;
-    content?: CallPart[] | null;
+    content?: unknown[] | string | null;
   };
 
 /** A stream delivers each kind by its name. */
@@ -67,6 +67,15 @@ export function stepsOf(events: readonly AgentEvent[]): Step[] {
   return steps;
 }
 
+/** What an agent of others attached to its call. */
+export function attachedOf({ content }: AgentEvent): CallPart[] {
+  return Array.isArray(content) ? content.filter(isCallPart) : [];
+}
+
+function isCallPart(part: unknown): part is CallPart {
+  return typeof part === 'object' && part !== null && 'type' in part;
+}
+
 /** Whether nothing came of it yet. */
 export function isOpen({ event: { kind, status }, result }: Step): boolean {
   return kind === 'ACPToolCallEvent' ? status !== 'completed' && status !== 'failed' : result === null;
@@ -95,17 +104,22 @@ export interface Events {
   list: readonly AgentEvent[];
   /** Whether the service can be heard. */
   isLive: boolean;
+  /** Whether it refused the stream, and is not asked again. */
+  isRefused: boolean;
 }
+
+const NONE: Events = { list: [], isLive: false, isRefused: false };
 
 const RETRY_MS = 2_000;
 
 /**
  * The events of a conversation from the first on, as they happen. The browser reconnects where it got no answer. A hidden
  * tab lets its stream go, since a browser has six connections for all tabs; shown again, it goes on after its last event.
+ * @param insists asks again where the service refuses, as one does that stops
  */
-export function useEvents(id: string): Events {
+export function useEvents(id: string, insists = true): Events {
   const cache = useQueryClient();
-  const [events, setEvents] = useState<Events>({ list: [], isLive: false });
+  const [events, setEvents] = useState(NONE);
   useEffect(() => {
     let stream: EventSource | null = null;
     let last = '';
@@ -116,7 +130,7 @@ export function useEvents(id: string): Events {
       const more = arrived;
       arrived = [];
       frame = 0;
-      setEvents(({ list }) => ({ list: [...list, ...more], isLive: true }));
+      setEvents(({ list }) => ({ ...NONE, list: [...list, ...more], isLive: true }));
       if (more.some(({ kind }) => kind === 'ConversationStateUpdateEvent')) {
         void cache.invalidateQueries({ queryKey: ['conversation', id] });
       }
@@ -127,7 +141,7 @@ export function useEvents(id: string): Events {
       // A long log arrives at once, and is drawn at once.
       frame ||= requestAnimationFrame(show);
     };
-    const setLive = (isLive: boolean): void => setEvents(({ list }) => ({ list, isLive }));
+    const setLive = (isLive: boolean): void => setEvents(({ list }) => ({ ...NONE, list, isLive }));
     const open = (): void => {
       const opened = new EventSource(`${PATH_PREFIX}/api/v1/conversation/${id}/events/stream?last_event_id=${last}`);
       stream = opened;
@@ -140,7 +154,11 @@ export function useEvents(id: string): Events {
         if (opened.readyState === EventSource.CLOSED) {
           // Refused, as by a service that stops; or the session has ended, which this request shows.
           void cache.invalidateQueries({ queryKey: ['conversation', id] });
-          retry = window.setTimeout(open, RETRY_MS);
+          if (insists) {
+            retry = window.setTimeout(open, RETRY_MS);
+          } else {
+            setEvents(({ list }) => ({ ...NONE, list, isRefused: true }));
+          }
         }
       });
     };
@@ -162,9 +180,9 @@ export function useEvents(id: string): Events {
       document.removeEventListener('visibilitychange', follow);
       close();
       cancelAnimationFrame(frame);
-      setEvents({ list: [], isLive: false });
+      setEvents(NONE);
     };
-  }, [id, cache]);
+  }, [id, cache, insists]);
   return events;
 }
 

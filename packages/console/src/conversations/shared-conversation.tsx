@@ -2,15 +2,18 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { api, bodyOf } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Button, Loaded } from '../ui/blocks.js';
-import type { Conversation } from './conversation-queries.js';
-import { type AgentEvent, isOpen, stepsOf } from './events.js';
+import { Badge, Button, Loaded } from '../ui/blocks.js';
+import { type Conversation, stateOf, STATES } from './conversation-queries.js';
+import { type AgentEvent, isOpen, stepsOf, useEvents } from './events.js';
 import { TimelineItem } from './timeline.js';
 
-/** A conversation of another user, as it is stored: only its owner gets the stream. */
+const BUSY_MS = 3_000;
+
+/** A conversation of another user: as it happens where the service lets readers follow it, else as it is stored. */
 export function SharedConversation({ conversation }: { conversation: Conversation }) {
-  const { id, title, created_by_email: owner, visibility, sandbox_id: sandbox } = conversation;
-  const events = useInfiniteQuery({
+  const { id, title, created_by_email: owner, visibility, execution_status: agent } = conversation;
+  const live = useEvents(id, false);
+  const stored = useInfiniteQuery({
     queryKey: ['shared', id],
     queryFn: async ({ pageParam }) => {
       const page = pageParam === '' ? {} : { page_id: pageParam };
@@ -19,38 +22,42 @@ export function SharedConversation({ conversation }: { conversation: Conversatio
     },
     initialPageParam: '',
     getNextPageParam: ({ next_page_id: next }) => next,
+    enabled: live.isRefused,
+    refetchInterval: agent === 'running' ? BUSY_MS : false,
+    select: ({ pages }) => pages.flatMap(({ items }): AgentEvent[] => items),
   });
-  const steps = useMemo(
-    () => stepsOf((events.data?.pages ?? []).flatMap(({ items }) => items as unknown as AgentEvent[])),
-    [events.data],
-  );
   const why =
     visibility === 'organization' ? 'which is shared with the organization' : 'which you may read as administrator';
   return (
-    <Page title={title ?? 'Untitled conversation'} lead={`A conversation of ${owner ?? 'another user'}, ${why}.`}>
-      <Loaded query={events} name="the events">
-        {() => (
-          <div role="log" aria-label="Events">
-            <ol className="timeline">
-              {steps.map((step) => (
-                <TimelineItem
-                  key={step.event.id}
-                  {...step}
-                  open={isOpen(step) ? 'not finished' : null}
-                  sandbox={sandbox}
-                />
-              ))}
-            </ol>
-            {events.hasNextPage && (
-              <Button
-                isBusy={events.isFetchingNextPage}
-                onClick={() => void events.fetchNextPage()}
-                text="More events"
-              />
-            )}
-          </div>
-        )}
-      </Loaded>
+    <Page
+      title={title ?? 'Untitled conversation'}
+      lead={`A conversation of ${owner ?? 'another user'}, ${why}.`}
+      actions={<Badge state={STATES[stateOf(conversation)]} />}>
+      {!live.isRefused && (live.isLive || live.list.length > 0) ? (
+        <Log events={live.list} conversation={conversation} />
+      ) : (
+        <Loaded query={stored} name="the events">
+          {(events) => <Log events={events} conversation={conversation} />}
+        </Loaded>
+      )}
+      {live.isRefused && stored.hasNextPage && (
+        <Button isBusy={stored.isFetchingNextPage} onClick={() => void stored.fetchNextPage()} text="More events" />
+      )}
     </Page>
+  );
+}
+
+function Log({ events, conversation }: { events: readonly AgentEvent[]; conversation: Conversation }) {
+  const { execution_status: agent } = conversation;
+  const steps = useMemo(() => stepsOf(events), [events]);
+  const open = agent === 'running' ? 'running…' : 'not finished';
+  return (
+    <div role="log" aria-label="Events">
+      <ol className="timeline">
+        {steps.map((step) => (
+          <TimelineItem key={step.event.id} {...step} open={isOpen(step) ? open : null} sandbox={null} />
+        ))}
+      </ol>
+    </div>
   );
 }

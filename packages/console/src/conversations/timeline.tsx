@@ -5,7 +5,7 @@ import { Callout, Clock, Elsewhere } from '../ui/blocks.js';
 import { Denied } from './denied.js';
 import { DiffView } from './diff-view.js';
 import { type GivenTask, TaskCard } from './task-card.js';
-import { type AgentEvent, DENIED, type Draft, type Step, textOf, thinkingOf } from './events.js';
+import { type AgentEvent, attachedOf, DENIED, type Draft, type Step, textOf, thinkingOf } from './events.js';
 
 const NOTES: Record<string, string> = {
   PauseEvent: 'Paused',
@@ -31,7 +31,7 @@ export const TimelineItem = memo(function TimelineItem({
   result,
   open,
   ...of
-}: TimelineItemProps & { sandbox: string }) {
+}: TimelineItemProps & { sandbox: string | null }) {
   const { kind, action } = event;
   const { task = null, cause } = of;
   const note = NOTES[kind];
@@ -156,7 +156,7 @@ function outcomeOf(event: AgentEvent, result: AgentEvent | null): [tone: string,
 }
 
 function Asked({ event, result }: Step) {
-  const { action, raw_input: input, tool_call: call, content } = event;
+  const { action, raw_input: input, tool_call: call } = event;
   if (action?.kind === 'TerminalAction') {
     return <pre className="command">{action.command}</pre>;
   }
@@ -167,7 +167,7 @@ function Asked({ event, result }: Step) {
       <DiffView isPart path={path} before={before} after={text} />
     );
   }
-  if (content?.some(({ type }) => type === 'diff') === true) {
+  if (attachedOf(event).some(({ type }) => type === 'diff')) {
     return null;
   }
   return action?.task_list === undefined ? (
@@ -184,9 +184,10 @@ function Asked({ event, result }: Step) {
 }
 
 /** What agents of others show of their calls. */
-function Attached({ event: { content, raw_output: output } }: { event: AgentEvent }) {
-  return content?.length ? (
-    content.map(({ type, content: text, path = '', old_text: before = '', new_text: after = '' }, index) =>
+function Attached({ event }: { event: AgentEvent }) {
+  const parts = attachedOf(event);
+  return parts.length > 0 ? (
+    parts.map(({ type, content: text, path = '', old_text: before = '', new_text: after = '' }, index) =>
       type === 'diff' ? (
         <DiffView key={index} isPart path={path} before={before} after={after} />
       ) : (
@@ -194,7 +195,7 @@ function Attached({ event: { content, raw_output: output } }: { event: AgentEven
       ),
     )
   ) : (
-    <Output value={output} />
+    <Output value={event.raw_output} />
   );
 }
 

@@ -1,7 +1,7 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
-import { api, bodyOf, by } from '../api/client.js';
+import { api, bodyOf, by, type Schemas } from '../api/client.js';
 import { Confirmed } from '../ui/actions.js';
-import { type Fields, Form, given, TextField } from '../ui/form.js';
+import { type Fields, Form, given, INHERITED, TextField } from '../ui/form.js';
 import { Row, Rows, Section } from '../ui/blocks.js';
 
 export const secretsQuery = queryOptions({
@@ -9,44 +9,63 @@ export const secretsQuery = queryOptions({
   queryFn: async () => (await bodyOf(api.GET('/api/v1/secrets/search', by({ limit: 100 })))).items,
 });
 
-async function save(field: Fields) {
-  const [name, value] = [field('name'), field('value')];
-  const hosts = field('hosts')
-    .split(',')
-    .filter((host) => host.trim());
-  const body = { name, value, ...given({ description: field('description') }), ...(hosts.length && { hosts }) };
-  const { warning = '' } = await bodyOf(api.POST('/api/v1/secrets', { body }));
-  return `${name} is stored. ${warning}`;
+function save(body: Schemas['CreateOrganizationSecret']) {
+  return bodyOf(api.POST('/api/v1/secrets', { body }));
 }
 
 function remove(name: string) {
   return bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } }));
 }
 
-const SHARED = 'Provided by your organization. One of your own of that name takes its place.';
+const LEAD = "Environment variables for your agents' tools. A value cannot be read back.";
+
 export function Secrets() {
   return (
-    <Section title="Secrets" lead="Environment variables for your agents' tools. A value cannot be read back.">
+    <Section title="Secrets" lead={LEAD}>
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
         {({ name, description, hosts, scope }) => (
           <Row
             key={name}
             title={<code>{name}</code>}
-            facts={scope === 'user' ? [description, hosts?.join(', ')] : SHARED}>
-            {scope === 'user' && (
-              <Confirmed name="Delete" of={name} text="Its value is deleted for good." act={() => remove(name)} />
-            )}
+            facts={[description, hosts?.join(', '), scope === 'organization' && INHERITED]}>
+            {scope === 'user' && <DeleteSecret name={name} act={() => remove(name)} />}
           </Row>
         )}
       </Rows>
-      <Form name="Secret" submit="Save" onSubmit={save}>
-        <div className="columns">
-          <TextField label="Name" required placeholder="NPM_TOKEN" autoComplete="off" />
-          <TextField label="Value" type="password" required />
-        </div>
-        <TextField label="Description" hint="Optional; your agents see it" />
-        <TextField label="Hosts" hint="Optional, with commas. Without hosts, sandboxes have the value in clear" />
-      </Form>
+      <SecretForm name="Secret" store={save} clear="Without hosts, sandboxes have the value in clear" />
     </Section>
+  );
+}
+
+export function DeleteSecret({ name, act }: { name: string; act: () => Promise<unknown> }) {
+  return <Confirmed name="Delete" of={name} text="Its value is deleted for good." act={act} />;
+}
+
+interface SecretFormProps {
+  name: string;
+  store: (body: Schemas['CreateOrganizationSecret']) => Promise<{ warning?: string }>;
+  /** What a secret without hosts means. */
+  clear: string;
+}
+
+export function SecretForm({ name: form, store, clear }: SecretFormProps) {
+  const send = async (field: Fields) => {
+    const [name, value] = [field('name'), field('value')];
+    const hosts = field('hosts')
+      .split(',')
+      .filter((host) => host.trim());
+    const body = { name, value, ...given({ description: field('description') }), ...(hosts.length && { hosts }) };
+    const { warning = '' } = await store(body);
+    return `${name} is stored. ${warning}`;
+  };
+  return (
+    <Form name={form} submit="Save" onSubmit={send}>
+      <div className="columns">
+        <TextField label="Name" required placeholder="NPM_TOKEN" autoComplete="off" />
+        <TextField label="Value" type="password" required />
+      </div>
+      <TextField label="Description" hint="Optional; your agents see it" />
+      <TextField label="Hosts" hint={`Optional, with commas. ${clear}`} />
+    </Form>
   );
 }

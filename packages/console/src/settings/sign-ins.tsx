@@ -13,7 +13,7 @@ const HINT = 'It shows that the account is yours, and is not stored';
 const unlink = (id: string) => bodyOf(api.DELETE('/api/v1/users/me/identities/{id}', at(id)));
 
 async function link(field: Fields) {
-  const { url } = await bodyOf(api.POST('/auth/link', { body: { key: field('key') } }));
+  const { url } = await bodyOf(api.POST('/auth/link', { body: { key: field('api key of this user') } }));
   location.assign(url);
   return 'Going on at your identity provider…';
 }

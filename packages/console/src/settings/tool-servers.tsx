@@ -1,10 +1,11 @@
 import type { MouseEvent } from 'react';
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { api, at, bodyOf, by, ProblemError, runningSandbox, type Schemas } from '../api/client.js';
 import { PATH_PREFIX } from '../api/path-prefix.js';
 import { Confirmed } from '../ui/actions.js';
-import { type Fields, fieldsOf, Form, given, SelectField, TextField } from '../ui/form.js';
+import { type Fields, fieldsOf, Form, given, INHERITED, SelectField, TextField } from '../ui/form.js';
 import { Button, Callout, Empty, Row, Section } from '../ui/blocks.js';
+import { type OfOwner, sharedSettingsQuery, type StoredSettings, storeSettings } from './stored-settings.js';
 
 type Kind = 'shttp' | 'sse' | 'stdio';
 type Stored = NonNullable<Schemas['UserInfo']['mcp_config']>;
@@ -18,12 +19,15 @@ const KINDS: [Kind, string][] = [
   ['stdio', 'Command'],
 ];
 
-function store(config: Schemas['MCPConfig']) {
-  return bodyOf(api.POST('/api/v1/settings', { body: { mcp_config: config } }));
-}
+const SHARED = 'More tools for the agents of all users. Keys go to the address of their server, and are never shown.';
 
-export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
+export function ToolServers({ settings, owner = 'user' }: { settings: StoredSettings } & OfOwner) {
+  const isShared = owner === 'organization';
   const stored = settings.mcp_config ?? NONE;
+  const provided = useQuery({ ...sharedSettingsQuery, enabled: !isShared }).data?.mcp_config ?? NONE;
+  const title = isShared ? 'Shared tool servers' : 'Tool servers';
+  const formName = isShared ? 'Shared tool server' : 'Tool server';
+  const store = (config: Schemas['MCPConfig']) => storeSettings({ mcp_config: config }, owner);
   const test = useMutation({ mutationFn: testToolServer, meta: { showsErrors: true } });
   const remove = (name: string) => store(without(stored, name));
   const save = async (field: Fields) => {
@@ -37,21 +41,22 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
     }
   };
   const button = <Button isBusy={test.isPending} onClick={tryIt} text="Test" />;
-  const rows = [
-    ...[...stored.shttp_servers, ...stored.sse_servers].map(({ url }) => ({ name: url, detail: 'HTTP' })),
-    ...stored.stdio_servers.map(({ name, command, args }) => ({ name, detail: [command, ...args].join(' ') })),
-  ];
+  const rows = rowsOf(stored);
+  const others = isShared ? [] : rowsOf(provided).filter(({ name }) => rows.every((row) => row.name !== name));
   return (
-    <Section title="Tool servers" lead={LEAD}>
-      {rows.length === 0 && <Empty title="No tool server is configured." />}
+    <Section title={title} lead={isShared ? SHARED : LEAD}>
+      {rows.length + others.length === 0 && <Empty title="No tool server is configured." />}
       <ul className="rows">
         {rows.map(({ name, detail }) => (
           <Row key={name} title={name} facts={<code>{detail}</code>}>
             <Confirmed name="Remove" of={name} text="Agents lose its tools." act={() => remove(name)} />
           </Row>
         ))}
+        {others.map(({ name, detail }) => (
+          <Row key={name} title={name} facts={[<code>{detail}</code>, INHERITED]} />
+        ))}
       </ul>
-      <Form name="Tool server" submit="Save" onSubmit={save} actions={button}>
+      <Form name={formName} submit="Save" onSubmit={save} actions={button}>
         <div className="columns">
           <SelectField label="Kind" options={KINDS} />
           <TextField label="Name" hint="Only for a command" placeholder="files" />
@@ -64,6 +69,13 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
       </Form>
     </Section>
   );
+}
+
+function rowsOf({ shttp_servers: streamed, sse_servers: older, stdio_servers: commands }: Stored) {
+  return [
+    ...[...streamed, ...older].map(({ url }) => ({ name: url, detail: 'HTTP' })),
+    ...commands.map(({ name, command, args }) => ({ name, detail: [command, ...args].join(' ') })),
+  ];
 }
 
 type Candidate = ReturnType<typeof candidateOf>;

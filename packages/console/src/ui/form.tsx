@@ -19,6 +19,11 @@ export type Labelled = { label: string; hint?: ReactNode; member?: string };
 /** What the service says of fields of the form, by its names of them. */
 const Problems = createContext<ReadonlyMap<string, string>>(new Map());
 
+/** Members of the form whose value is not the user's own but the organization's: their fields say so. */
+export const Inherited = createContext<readonly string[]>([]);
+
+export const INHERITED = 'Provided by your organization. One of your own takes its place.';
+
 function named(label: string, member: string | undefined): Pick<Labelled, 'label' | 'member'> {
   return member === undefined ? { label } : { label, member };
 }
@@ -38,19 +43,21 @@ export function NumberField(props: Labelled & ComponentProps<'input'>) {
 /** The choices as value and name. */
 export type Options = { options: Iterable<readonly [value: string, name: string]> };
 
-export function SelectField({ label, hint, options, ...rest }: Labelled & Options & ComponentProps<'select'>) {
+export function SelectField({ label, hint, member, options, ...rest }: Labelled & Options & ComponentProps<'select'>) {
   const choices = [...options].map(([value, name]) => <option key={value} value={value} children={name} />);
-  return <Field label={label} hint={hint} draw={(of) => <select {...of} {...rest} children={choices} />} />;
+  const draw = (of: Drawn) => <select {...of} {...rest} children={choices} />;
+  return <Field {...named(label, member)} hint={hint} draw={draw} />;
 }
 
 export function TextArea({ label, hint, ...rest }: Labelled & ComponentProps<'textarea'>) {
   return <Field label={label} hint={hint} draw={(of) => <textarea {...of} {...rest} />} />;
 }
 
-export function CheckField({ label, ...rest }: Labelled & ComponentProps<'input'>) {
+export function CheckField({ label, member = '', ...rest }: Labelled & ComponentProps<'input'>) {
   return (
     <label className="check">
       <input type="checkbox" {...rest} /> {label}
+      {use(Inherited).includes(member) && <span className="hint">{INHERITED}</span>}
     </label>
   );
 }
@@ -113,7 +120,8 @@ interface FieldProps extends Labelled {
 export function Field({ label, hint, draw, member = label.toLowerCase().replaceAll(' ', '_') }: FieldProps) {
   const id = useId();
   const problem = use(Problems).get(member);
-  const notes = [problem !== undefined && `${id}-problem`, hint !== undefined && `${id}-hint`];
+  const isInherited = use(Inherited).includes(member);
+  const notes = [problem && `${id}-problem`, hint !== undefined && `${id}-hint`, isInherited && `${id}-source`];
   const describedBy = notes.filter(Boolean).join(' ') || undefined;
   const isInvalid = problem !== undefined;
   return (
@@ -122,6 +130,7 @@ export function Field({ label, hint, draw, member = label.toLowerCase().replaceA
       {draw({ id, name: label.toLowerCase(), 'aria-describedby': describedBy, 'aria-invalid': isInvalid })}
       <Problem id={`${id}-problem`} text={problem} />
       {hint !== undefined && <p id={`${id}-hint`} className="hint" children={hint} />}
+      {isInherited && <p id={`${id}-source`} className="hint" children={INHERITED} />}
     </div>
   );
 }
