@@ -130,6 +130,7 @@ export const PROVIDER_ERROR_CODES = [
   'timeout',
   'not_linked',
   'reauth_required',
+  'needs_login',
 ] as const;
 export type ProviderErrorCode = (typeof PROVIDER_ERROR_CODES)[number];
 

@@ -3,7 +3,7 @@ import type { Role } from '../../config/oidc-config.js';
 import { type Claims, isAccessToken, mappedRole, personOf } from './person-claims.js';
 import { decideRole } from './role-decision.js';
 
-const NAMES = { userClaim: 'sub', emailClaim: 'email', groupsClaim: 'groups' };
+const NAMES = { userClaim: 'sub', emailClaim: 'email', groupsClaim: 'groups', githubLoginClaim: null };
 const ISSUER = 'https://sso.example.com/realms/main';
 const ADA: Claims = { iss: ISSUER, sub: 'ada-1', email: 'Ada@Example.com', groups: ['dev'] };
 
@@ -20,6 +20,7 @@ describe('the person of a token', () => {
       emailVerified: true,
       name: 'Ada',
       groups: ['dev'],
+      githubLogin: null,
       client: null,
       issuedAt: new Date('2023-11-14T22:13:20.000Z'),
     });

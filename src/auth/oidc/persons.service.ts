@@ -1,7 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { requireScope, SCOPES, scopesWithin } from '../../common/scopes.js';
+import { AppConfig } from '../../config/app-config.js';
+import { standInGroups } from '../../config/github-app-config.js';
 import { AccessChanges } from '../access-changes.js';
 import type { AuthUser } from '../auth.decorators.js';
 import { serviceSignsIn, UserRepository } from '../user.repository.js';
@@ -36,6 +39,7 @@ export class PersonsService {
     private readonly users: UserRepository,
     private readonly clock: Clock,
     private readonly changes: AccessChanges,
+    private readonly config: AppConfig,
   ) {}
 
   /**
@@ -61,6 +65,7 @@ export class PersonsService {
       throw new DomainError('no_role', NO_ROLE);
     }
     await this.identities.see(known, person, new Date(this.clock.now()));
+    await this.noteGit(known, person);
     return { identityId: known.identity_id, user: userOf(known, known.email) };
   }
 
@@ -110,6 +115,19 @@ export class PersonsService {
   async restore(userId: string): Promise<void> {
     if (!(await this.identities.letIn(userId))) {
       throw new DomainError('not_found', 'No removed user with this id is kept out.');
+    }
+  }
+
+  /** Of a token that is not older than what is known. */
+  private async noteGit(known: KnownPerson, { groups, githubLogin: login, issuedAt }: Person): Promise<void> {
+    const { githubApp } = this.config.git;
+    if (githubApp === null || groups === null || issuedAt < known.role_at) {
+      return;
+    }
+    const named = standInGroups(githubApp).filter((group) => groups.includes(group));
+    const git = { login, groups: [...new Set(named)].toSorted() };
+    if (!isDeepStrictEqual(known.git, git)) {
+      await this.identities.noteGit(known, git);
     }
   }
 

@@ -197,14 +197,15 @@ export class GithubProvider extends GitServerAdapter {
     const path = `/repos/${requireOwnerAndName(repository).join('/')}/collaborators/${encodeURIComponent(name)}/permission`;
     const [found, self] = await Promise.all([
       client.read(path, permissionSchema, client.absent('account', 404)).catch(nullIfNotFound),
-      client.read('/user', accountSchema),
+      // An installation has no account; what it does is never done by a collaborator.
+      client.read('/user', accountSchema).catch(nullIfNoUser),
     ]);
     const { permission = null, user = { id: null } } = found?.data ?? {};
     // Another account may have taken the name meanwhile.
     const isSame = user.id !== null && (id === null || String(user.id) === id);
     return {
       mayWrite: isSame && WRITING.includes(permission),
-      isSelf: isSame && user.id === self.data.id,
+      isSelf: isSame && user.id === self?.data.id,
     };
   }
 
@@ -241,6 +242,13 @@ export class GithubProvider extends GitServerAdapter {
       return { data, gaps, rechecked: new Map() };
     }
   }
+}
+
+function nullIfNoUser(error: unknown): null {
+  if (error instanceof GitProviderError && error.code === 'insufficient_scope') {
+    return null;
+  }
+  throw error;
 }
 
 async function installedRepositories(

@@ -58,6 +58,12 @@ export interface RepositoryUse {
   limits: ConversationLimits;
 }
 
+/** Null provider: the first that has such a name. */
+export interface WorkRepository {
+  repository: string;
+  provider: ProviderType | null;
+}
+
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
 
 /** From the settings, completed with defaults; null: they have none, and the repository's own counts. */
@@ -123,15 +129,21 @@ export class AgentInputsReader {
     private readonly defaults: OperatorDefaults,
   ) {}
 
-  /** @param shown what is given of each of the user's own secrets. Throws SecretDecryptionError. */
+  /**
+   * @param repository of the work, for which an installation may stand in; null: none
+   * @param shown what is given of each of the user's own secrets
+   * @throws SecretDecryptionError
+   */
   async read(
     userId: string,
     configuration: AgentConfiguration,
     { startId, own, limits, maxBudget }: ConversationGrants,
+    repository: WorkRepository | null,
     shown?: SecretShown,
   ): Promise<AgentInputs> {
     const credentials = await this.tokens.current(userId);
-    const secrets = await this.secrets.forUser(userId, credentials, visibleSecrets([limits]), shown);
+    const usable = await this.access.withTokensFor(userId, credentials, repository);
+    const secrets = await this.secrets.forUser(userId, usable, visibleSecrets([limits]), shown);
     for (const [name, value] of own) {
       secrets.set(name, { value, description: null });
     }
@@ -200,7 +212,7 @@ export class AgentInputsReader {
 
   /**
    * A credential for each server that the user has a token for, in the order of `PROVIDER_TYPES`, unless the conversation's
-   * limits keep the token from it; then at most one for its own repository. Unavailable ones are logged and left out.
+   * limits keep the token from it, or an installation stands in; then at most one for its own repository. Unavailable ones are logged and left out.
    */
   async gitAccess(
     use: RepositoryUse,
@@ -238,7 +250,8 @@ export class AgentInputsReader {
     stored: readonly StoredCredential[],
   ): Promise<GitServerCredential[]> {
     // The operator keeps all from an ACP agent that gets none.
-    if (repository === null || gitMode(limits) === 'none' || hasTokens(limits) || stored.length === 0) {
+    const given = hasTokens(limits) ? stored.filter(({ installation }) => installation) : stored;
+    if (repository === null || gitMode(limits) === 'none' || given.length === 0) {
       return [];
     }
     const { head = null, fork = null } = limits.work_place ?? {};
@@ -247,7 +260,7 @@ export class AgentInputsReader {
       names.map((name) => this.orNull(provider, this.access.cloneAccess(userId, provider, name))),
     );
     return found.flatMap((each) =>
-      each?.credential
+      each?.credential && given.some(({ provider: own }) => own === each.provider)
         ? [{ ...each.credential, origin: new URL(each.url).origin, repository: each.url }]
         : [],
     );

@@ -1,12 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import { within } from '@slipway/common/async.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../git-providers/git-provider.js';
+import { orFailure } from '../../../git-providers/provider-errors.js';
 import { gitHostBaseUrl } from '../../../git-providers/provider-http.js';
 import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
+import { InstallationTokens } from '../../../git-providers/tokens/installation-tokens.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import { referencedSecrets, withSecrets } from '../../../settings/mcp/secret-references.js';
@@ -18,8 +21,19 @@ import {
   type SecretShown,
 } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { ClearSecret } from '../../../settings/secrets/custom-secret.repository.js';
-import { AgentInputsReader, mcpServerEntries } from '../agent-request/agent-inputs.reader.js';
-import { Concealer, type CredentialSource, type Keep, type ModelSource, sourceSchema } from './concealer.js';
+import {
+  AgentInputsReader,
+  mcpServerEntries,
+  type WorkRepository,
+} from '../agent-request/agent-inputs.reader.js';
+import {
+  type Concealed,
+  Concealer,
+  type CredentialSource,
+  type Keep,
+  type ModelSource,
+  sourceSchema,
+} from './concealer.js';
 import {
   GIT_HEADERS,
   MODEL_HEADERS,
@@ -32,10 +46,16 @@ import { newPlaceholder } from './placeholder.js';
 import { PlaceholderRepository, type SandboxPlaceholder } from './placeholder.repository.js';
 import { searchCredential, type ToolCredential, toolCredentials } from './tool-credentials.js';
 
+type KeptGitToken = Pick<SandboxPlaceholder, 'placeholder' | 'addresses'> & {
+  source: Extract<CredentialSource, { kind: 'git' }>;
+};
+
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId' | 'hasCredentialsOutside'>;
 
 /** For how long a proxy may go on with an answer, in seconds. */
 export const OUTSIDE_MAX_AGE_SECONDS = 2;
+/** Proxies wait five seconds in all. */
+const PATIENCE_MS = 3_000;
 /** By then every proxy has asked again. */
 const TOLD_AGAIN_MS = 1_000 * (OUTSIDE_MAX_AGE_SECONDS + 1);
 /** Shorter ones would be found in any text. */
@@ -53,6 +73,7 @@ export class OutsideCredentials {
     private readonly inputs: AgentInputsReader,
     private readonly secrets: AgentSecretsReader,
     private readonly config: AppConfig,
+    private readonly installations: InstallationTokens,
   ) {}
 
   /**
@@ -83,16 +104,39 @@ export class OutsideCredentials {
       return found !== null && found.value.length >= MIN_LENGTH ? [{ source, value: found.value }] : [];
     });
     const keep = given ?? (await this.keeper(holder));
-    return new Concealer((await Promise.all(finding)).flat(), keep, async () =>
-      hasCredentialsOutside ? await this.tools(userId) : [],
-    );
+    const concealed = (await Promise.all(finding)).flat();
+    return hasCredentialsOutside
+      ? new Concealer(
+          concealed,
+          keep,
+          async () => await this.tools(userId),
+          (text) => this.issuedIn(text),
+        )
+      : new Concealer(concealed, keep);
+  }
+
+  private issuedIn(text: string): Concealed[] {
+    return this.installations.issuedIn(text).map(({ token: value, repository }) => ({
+      source: { kind: 'git', provider: 'github', repository },
+      value,
+    }));
+  }
+
+  /** Towards which a token is put in. */
+  private addressesOf(source: CredentialSource, repositories: readonly string[]): readonly string[] {
+    if (source.kind !== 'git') {
+      return [];
+    }
+    return source.repository === undefined
+      ? repositories
+      : [`${this.config.git.servers.github.cloneUrl}/${source.repository}.git`];
   }
 
   private async keeper({ sandboxId, hasCredentialsOutside }: Holder): Promise<Keep> {
     const known = hasCredentialsOutside ? await this.placeholders.list(sandboxId) : [];
     const isInUse = known.length > 0;
     return async ({ source, value, placeholder: chosen }, repositories) => {
-      const wanted = { source: JSON.stringify(source), addresses: source.kind === 'git' ? repositories : [] };
+      const wanted = { source: JSON.stringify(source), addresses: this.addressesOf(source, repositories) };
       const existing = known.findLast((each) => each.source === wanted.source);
       if (existing && wanted.addresses.every((address) => existing.addresses.includes(address))) {
         return existing.placeholder;
@@ -142,7 +186,12 @@ export class OutsideCredentials {
   }
 
   /** Before the first request leaves a sandbox, so that none is sent by what a proxy was told without them. */
-  async prepare(holder: Holder, model: ModelSource, isVisible: SecretFilter = () => false): Promise<void> {
+  async prepare(
+    holder: Holder,
+    model: ModelSource,
+    isVisible: SecretFilter = () => false,
+    work: WorkRepository | null = null,
+  ): Promise<void> {
     if (holder.hasCredentialsOutside) {
       const keep = await this.keeper(holder);
       const [concealer, shown, secrets] = await Promise.all([
@@ -151,7 +200,12 @@ export class OutsideCredentials {
         this.secrets.outside(holder.userId),
       ]);
       const visible = secrets.filter(({ name }) => isVisible(name, false));
-      const [tools] = await Promise.all([concealer.all(), ...visible.map(shown)]);
+      const issuing = this.installationToken(holder.userId, await this.tokens.current(holder.userId), work);
+      const [tools] = await Promise.all([
+        concealer.all(),
+        issuing.then(async (token) => await concealer.text(token)),
+        ...visible.map(shown),
+      ]);
       const sources = tools.map(({ source }) => JSON.stringify(source));
       await this.placeholders.forgetTools(holder.sandboxId, sources);
     }
@@ -176,7 +230,7 @@ export class OutsideCredentials {
         case 'model':
           return await this.modelInjection(userId, placeholder, source);
         case 'git':
-          return this.gitInjection(tokens, { provider: source.provider, placeholder, addresses });
+          return await this.gitInjection(userId, tokens, { source, placeholder, addresses });
         case 'secret':
           return secretInjection(
             placeholder,
@@ -201,15 +255,17 @@ export class OutsideCredentials {
       : [{ placeholder, ...key, headers: MODEL_HEADERS, query: MODEL_MEMBERS }];
   }
 
-  private gitInjection(
+  private async gitInjection(
+    userId: string,
     tokens: readonly StoredCredential[],
-    {
-      provider,
-      placeholder,
-      addresses,
-    }: { provider: ProviderType } & Pick<SandboxPlaceholder, 'placeholder' | 'addresses'>,
-  ): EgressInjection[] {
-    const token = this.gitToken(tokens, provider);
+    { source: { provider, repository }, placeholder, addresses }: KeptGitToken,
+  ): Promise<EgressInjection[]> {
+    const work = repository === undefined ? null : { repository, provider };
+    const issued = await this.installationToken(userId, tokens, work);
+    const token =
+      issued === null
+        ? this.gitToken(tokens, provider)
+        : { value: issued, root: this.config.git.servers.github.cloneUrl };
     // The user may have had a token for another host before.
     const hosts = addresses
       .filter((address) => token !== null && address.startsWith(`${token.root}/`))
@@ -217,6 +273,21 @@ export class OutsideCredentials {
     return token === null || hosts.length === 0
       ? []
       : [{ placeholder, value: token.value, hosts, headers: GIT_HEADERS }];
+  }
+
+  /** For one repository, where an installation stands in for the user now; null where it gives none in time, which is logged. */
+  private async installationToken(
+    userId: string,
+    tokens: readonly StoredCredential[],
+    work: WorkRepository | null,
+  ): Promise<string | null> {
+    const isIts = tokens.some(({ provider, installation }) => provider === 'github' && installation);
+    if (work === null || !isIts || (work.provider ?? 'github') !== 'github') {
+      return null;
+    }
+    const asked = orFailure(this.installations.token(userId, work.repository, 'sandbox'));
+    const issued = await within(PATIENCE_MS, asked);
+    return typeof issued === 'string' ? issued : null;
   }
 
   /** Of tool servers as the user has them now, and of the search. @throws SecretDecryptionError */
@@ -256,7 +327,7 @@ export class OutsideCredentials {
     provider: ProviderType,
   ): { value: string; root: string } | null {
     const stored = tokens.find((each) => each.provider === provider);
-    if (stored === undefined || stored.provider === 'enterprise_sso') {
+    if (stored === undefined || stored.provider === 'enterprise_sso' || stored.installation) {
       return null;
     }
     const { host, token } = stored;
