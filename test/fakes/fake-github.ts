@@ -64,7 +64,8 @@ export async function startFakeGithub(
         options.missingFields ?? [],
       );
     }
-    if (request.method === 'GET' && USER_PATHS.includes(request.path)) {
+    const isNamed = /^(\/api\/v3)?\/users\/([^/]+)$/.exec(request.path)?.[2] === world.user.login;
+    if (request.method === 'GET' && (USER_PATHS.includes(request.path) || isNamed)) {
       return { body: account(world) };
     }
     return (

@@ -90,6 +90,17 @@ export class InstallationTokens {
     return token;
   }
 
+  /** Of repositories (`owner/name`), whether it may be stood in for the user there. */
+  async policyFor(userId: string): Promise<(repository: string) => boolean> {
+    const standIn = await this.standIns.of(userId);
+    return (repository) => mayStandIn(standIn, repository);
+  }
+
+  /** At GitHub, as the issuer says; null: it does not. */
+  async loginOf(userId: string): Promise<string | null> {
+    return (await this.standIns.of(userId)).login;
+  }
+
   /** Tokens of this process in a text, until they end, each with its repository. */
   issuedIn(text: string): { token: string; repository: string }[] {
     const starts = [...text.matchAll(/ghs_/g)].map(({ index }) => index);
