@@ -1,5 +1,14 @@
 import { parseJson } from '@slipway/common/json-access.js';
-import { ChoiceVariable, For, FromVariable, IntegerVariable, PathVariable } from './variables.js';
+import { parseReadable, type ReadablePattern } from './readable-repositories.js';
+import {
+  ChoiceVariable,
+  commaList,
+  For,
+  FromVariable,
+  IntegerVariable,
+  PathVariable,
+  Satisfies,
+} from './variables.js';
 
 /** What sandboxes may reach. */
 export class EgressConfig {
@@ -37,4 +46,22 @@ export class EgressConfig {
     { default: 'inside' },
   )
   credentials: 'inside' | 'outside';
+
+  @For('process')
+  @FromVariable(
+    'SANDBOX_REPOSITORIES_READ',
+    'Which other repositories sandboxes with credentials outside may read at most (`repositories_read` of starts and settings), such as `github:octo/*,gitlab:group/lib`. By default all that the token of the user may read.',
+    { form: 'a comma list of repositories', convert: parsePatterns },
+    Satisfies(
+      (list) => Array.isArray(list),
+      'must be a comma list of github:owner/name, github:owner/* or gitlab:group/*',
+    ),
+  )
+  repositoriesRead: readonly ReadablePattern[] | null;
+}
+
+/** Returns the text where one is no pattern, for the rule to refuse. */
+function parsePatterns(text: string): ReadablePattern[] | string {
+  const patterns = commaList(text).map(parseReadable);
+  return patterns.every((each) => each !== null) ? patterns : text;
 }

@@ -93,8 +93,8 @@ export class RepositoryAccessService {
     userId: string,
     credential: StoredCredential,
   ): Promise<{ tokenVariable: string; access: GitCredential & { origin: string } } | null> {
-    if (credential.installation) {
-      // Its tokens are for one repository each.
+    if (credential.installation && credential.token === '') {
+      // Its tokens are for one repository each: see `withTokensFor`.
       return null;
     }
     const chosen = { provider: credential.provider, credential };
@@ -255,7 +255,7 @@ export class RepositoryAccessService {
     repository: string,
     use: TokenUse,
   ): Promise<StoredCredential> {
-    return credential.installation
+    return credential.installation && credential.token === ''
       ? { ...credential, token: await this.installations.token(userId, repository, use) }
       : credential;
   }

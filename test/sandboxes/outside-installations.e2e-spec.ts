@@ -137,7 +137,8 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
       work,
     );
     const git = await inputs.gitAccess({ userId: owner.id, ...work, limits: {} }, settings, credentials);
-    expect(git.credentials).toMatchObject([{ origin: 'https://github.com', repository: ADDRESS }]);
+    expect(git.credentials).toMatchObject([{ origin: 'https://github.com', username: 'x-access-token' }]);
+    expect(github.issued.get(git.credentials[0]?.password ?? '')?.repositories).toEqual(['app']);
     expect(secrets.get('GITHUB_TOKEN')?.value).toBe(git.credentials[0]?.password);
     expect(
       (await inputs.read(owner.id, configuration, grants as never, null)).secrets.has('GITHUB_TOKEN'),

@@ -144,6 +144,29 @@ export class InstallationTokens {
     return issued.token;
   }
 
+  /**
+   * A token that reads alone: of one repository, or of all that the installation of an owner has.
+   * @throws GitProviderError as {@link token}
+   */
+  async readToken(userId: string, { path, isWide }: { path: string; isWide: boolean }): Promise<string> {
+    if (!isWide) {
+      return await this.token(userId, path, 'read');
+    }
+    if (!mayStandIn(await this.standIns.of(userId), `${path}/*`)) {
+      throw new KeptFromError(path);
+    }
+    const issued = await this.current(`read ${path.toLowerCase()}/*`, async () => {
+      const all = await this.required.installations(this.bounds());
+      const installation = all.find(({ owner }) => owner.toLowerCase() === path.toLowerCase());
+      if (installation === undefined) {
+        throw new GitProviderError('not_linked', { reason: notInstalled(path) });
+      }
+      const permissions = granted(installation, 'read', {});
+      return await this.required.issue(installation, { repositories: null, permissions }, this.bounds());
+    });
+    return issued.token;
+  }
+
   private get required(): GithubApp {
     if (this.app === null) {
       throw new GitProviderError('unsupported', { reason: NO_APP });

@@ -155,7 +155,7 @@ export class AgentInputsReader {
         configuration.mcpConfig && withSecrets(configuration.mcpConfig, secrets),
       ),
       secrets,
-      credentials,
+      credentials: usable,
     };
   }
 
@@ -211,8 +211,8 @@ export class AgentInputsReader {
   }
 
   /**
-   * A credential for each server that the user has a token for, in the order of `PROVIDER_TYPES`, unless the conversation's
-   * limits keep the token from it, or an installation stands in; then at most one for its own repository. Unavailable ones are logged and left out.
+   * A credential for each server that the user has a token for (of an installation: one for the work's repository), in the order of `PROVIDER_TYPES`, unless the conversation's
+   * limits keep the token from it; then at most one for its own repository. Unavailable ones are logged and left out.
    */
   async gitAccess(
     use: RepositoryUse,
@@ -250,8 +250,7 @@ export class AgentInputsReader {
     stored: readonly StoredCredential[],
   ): Promise<GitServerCredential[]> {
     // The operator keeps all from an ACP agent that gets none.
-    const given = hasTokens(limits) ? stored.filter(({ installation }) => installation) : stored;
-    if (repository === null || gitMode(limits) === 'none' || given.length === 0) {
+    if (repository === null || gitMode(limits) === 'none' || hasTokens(limits) || stored.length === 0) {
       return [];
     }
     const { head = null, fork = null } = limits.work_place ?? {};
@@ -260,7 +259,7 @@ export class AgentInputsReader {
       names.map((name) => this.orNull(provider, this.access.cloneAccess(userId, provider, name))),
     );
     return found.flatMap((each) =>
-      each?.credential && given.some(({ provider: own }) => own === each.provider)
+      each?.credential
         ? [{ ...each.credential, origin: new URL(each.url).origin, repository: each.url }]
         : [],
     );

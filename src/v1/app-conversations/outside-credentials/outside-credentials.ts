@@ -1,15 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
-import { within } from '@slipway/common/async.js';
-import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { PROVIDER_TYPES, type ProviderType } from '../../../git-providers/git-provider.js';
-import { orFailure } from '../../../git-providers/provider-errors.js';
-import { gitHostBaseUrl } from '../../../git-providers/provider-http.js';
-import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
-import { InstallationTokens } from '../../../git-providers/tokens/installation-tokens.js';
+import { PROVIDER_TYPES } from '../../../git-providers/git-provider.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import { referencedSecrets, withSecrets } from '../../../settings/mcp/secret-references.js';
@@ -26,36 +20,17 @@ import {
   mcpServerEntries,
   type WorkRepository,
 } from '../agent-request/agent-inputs.reader.js';
-import {
-  type Concealed,
-  Concealer,
-  type CredentialSource,
-  type Keep,
-  type ModelSource,
-  sourceSchema,
-} from './concealer.js';
-import {
-  GIT_HEADERS,
-  MODEL_HEADERS,
-  MODEL_MEMBERS,
-  modelPlaces,
-  repositoryPlaces,
-  secretPlaces,
-} from './credential-places.js';
+import { Concealer, type CredentialSource, type Keep, type ModelSource, sourceSchema } from './concealer.js';
+import { MODEL_HEADERS, MODEL_MEMBERS, modelPlaces, secretPlaces } from './credential-places.js';
+import { GitInjections } from './git-injections.js';
 import { newPlaceholder } from './placeholder.js';
-import { PlaceholderRepository, type SandboxPlaceholder } from './placeholder.repository.js';
+import { PlaceholderRepository } from './placeholder.repository.js';
 import { searchCredential, type ToolCredential, toolCredentials } from './tool-credentials.js';
-
-type KeptGitToken = Pick<SandboxPlaceholder, 'placeholder' | 'addresses'> & {
-  source: Extract<CredentialSource, { kind: 'git' }>;
-};
 
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId' | 'hasCredentialsOutside'>;
 
 /** For how long a proxy may go on with an answer, in seconds. */
 export const OUTSIDE_MAX_AGE_SECONDS = 2;
-/** Proxies wait five seconds in all. */
-const PATIENCE_MS = 3_000;
 /** By then every proxy has asked again. */
 const TOLD_AGAIN_MS = 1_000 * (OUTSIDE_MAX_AGE_SECONDS + 1);
 /** Shorter ones would be found in any text. */
@@ -73,7 +48,7 @@ export class OutsideCredentials {
     private readonly inputs: AgentInputsReader,
     private readonly secrets: AgentSecretsReader,
     private readonly config: AppConfig,
-    private readonly installations: InstallationTokens,
+    private readonly git: GitInjections,
   ) {}
 
   /**
@@ -100,7 +75,9 @@ export class OutsideCredentials {
     const tokens = hasCredentialsOutside ? await this.tokens.current(userId) : [];
     const finding = sources.map(async (source) => {
       const found =
-        source.kind === 'git' ? this.gitToken(tokens, source.provider) : await this.modelKey(userId, source);
+        source.kind === 'git'
+          ? this.git.ownToken(tokens, source.provider)
+          : await this.modelKey(userId, source);
       return found !== null && found.value.length >= MIN_LENGTH ? [{ source, value: found.value }] : [];
     });
     const keep = given ?? (await this.keeper(holder));
@@ -110,33 +87,19 @@ export class OutsideCredentials {
           concealed,
           keep,
           async () => await this.tools(userId),
-          (text) => this.issuedIn(text),
+          (text) => this.git.issuedIn(text),
         )
       : new Concealer(concealed, keep);
-  }
-
-  private issuedIn(text: string): Concealed[] {
-    return this.installations.issuedIn(text).map(({ token: value, repository }) => ({
-      source: { kind: 'git', provider: 'github', repository },
-      value,
-    }));
-  }
-
-  /** Towards which a token is put in. */
-  private addressesOf(source: CredentialSource, repositories: readonly string[]): readonly string[] {
-    if (source.kind !== 'git') {
-      return [];
-    }
-    return source.repository === undefined
-      ? repositories
-      : [`${this.config.git.servers.github.cloneUrl}/${source.repository}.git`];
   }
 
   private async keeper({ sandboxId, hasCredentialsOutside }: Holder): Promise<Keep> {
     const known = hasCredentialsOutside ? await this.placeholders.list(sandboxId) : [];
     const isInUse = known.length > 0;
     return async ({ source, value, placeholder: chosen }, repositories) => {
-      const wanted = { source: JSON.stringify(source), addresses: this.addressesOf(source, repositories) };
+      const wanted = {
+        source: JSON.stringify(source),
+        addresses: this.git.addressesOf(source, repositories),
+      };
       const existing = known.findLast((each) => each.source === wanted.source);
       if (existing && wanted.addresses.every((address) => existing.addresses.includes(address))) {
         return existing.placeholder;
@@ -200,7 +163,9 @@ export class OutsideCredentials {
         this.secrets.outside(holder.userId),
       ]);
       const visible = secrets.filter(({ name }) => isVisible(name, false));
-      const issuing = this.installationToken(holder.userId, await this.tokens.current(holder.userId), work);
+      const { sandboxId, userId } = holder;
+      const stored = await this.tokens.current(userId);
+      const issuing = this.git.installationToken({ sandboxId, userId, stored }, work);
       const [tools] = await Promise.all([
         concealer.all(),
         issuing.then(async (token) => await concealer.text(token)),
@@ -230,7 +195,7 @@ export class OutsideCredentials {
         case 'model':
           return await this.modelInjection(userId, placeholder, source);
         case 'git':
-          return await this.gitInjection(userId, tokens, { source, placeholder, addresses });
+          return await this.git.of({ sandboxId, userId, stored: tokens }, { source, placeholder, addresses });
         case 'secret':
           return secretInjection(
             placeholder,
@@ -253,41 +218,6 @@ export class OutsideCredentials {
     return key === null || key.hosts.length === 0
       ? []
       : [{ placeholder, ...key, headers: MODEL_HEADERS, query: MODEL_MEMBERS }];
-  }
-
-  private async gitInjection(
-    userId: string,
-    tokens: readonly StoredCredential[],
-    { source: { provider, repository }, placeholder, addresses }: KeptGitToken,
-  ): Promise<EgressInjection[]> {
-    const work = repository === undefined ? null : { repository, provider };
-    const issued = await this.installationToken(userId, tokens, work);
-    const token =
-      issued === null
-        ? this.gitToken(tokens, provider)
-        : { value: issued, root: this.config.git.servers.github.cloneUrl };
-    // The user may have had a token for another host before.
-    const hosts = addresses
-      .filter((address) => token !== null && address.startsWith(`${token.root}/`))
-      .flatMap((address) => repositoryPlaces(provider, address, this.config.git.servers));
-    return token === null || hosts.length === 0
-      ? []
-      : [{ placeholder, value: token.value, hosts, headers: GIT_HEADERS }];
-  }
-
-  /** For one repository, where an installation stands in for the user now; null where it gives none in time, which is logged. */
-  private async installationToken(
-    userId: string,
-    tokens: readonly StoredCredential[],
-    work: WorkRepository | null,
-  ): Promise<string | null> {
-    const isIts = tokens.some(({ provider, installation }) => provider === 'github' && installation);
-    if (work === null || !isIts || (work.provider ?? 'github') !== 'github') {
-      return null;
-    }
-    const asked = orFailure(this.installations.token(userId, work.repository, 'sandbox'));
-    const issued = await within(PATIENCE_MS, asked);
-    return typeof issued === 'string' ? issued : null;
   }
 
   /** Of tool servers as the user has them now, and of the search. @throws SecretDecryptionError */
@@ -319,23 +249,6 @@ export class OutsideCredentials {
     const { llm_api_key: value, llm_base_url: baseUrl, llm_model: named } = settings;
     const hosts = modelPlaces(model ?? named ?? '', baseUrl);
     return value === null || hosts === null ? null : { value, hosts };
-  }
-
-  /** The token of Keycloak stands for another one, which is asked for; Bitbucket's may have an address before it. */
-  private gitToken(
-    tokens: readonly StoredCredential[],
-    provider: ProviderType,
-  ): { value: string; root: string } | null {
-    const stored = tokens.find((each) => each.provider === provider);
-    if (stored === undefined || stored.provider === 'enterprise_sso' || stored.installation) {
-      return null;
-    }
-    const { host, token } = stored;
-    const root = host === null ? this.config.git.servers[stored.provider].cloneUrl : gitHostBaseUrl(host);
-    // The sandbox's own loopback is reached without the proxy.
-    return isLoopbackHost(URL.parse(root)?.hostname ?? '')
-      ? null
-      : { value: token.slice(token.indexOf(':') + 1), root };
   }
 }
 
