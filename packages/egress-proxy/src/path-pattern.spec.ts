@@ -18,6 +18,7 @@ describe('matchesPattern', () => {
     ['/octo/*/git-upload-pack', '/evil/octo/app/git-upload-pack', false],
     ['/octo/*/git-upload-pack', '/octo/app/git-receive-pack?/git-upload-pack', false],
     ['/octo/*/git-upload-pack', '/octo/app/git-receive-pack#/git-upload-pack', false],
+    ['/octo/*/git-upload-pack', '/octo/app/git-receive-pack/git-upload-pack', false],
     ['/octo/*/git-upload-pack', '/octo/app/git-receive-pack;/git-upload-pack', false],
     ['/octo/*/git-upload-pack', '/octo/app/git-receive-pack%3f/git-upload-pack', false],
     ['/octo/*/git-upload-pack', '/octo/app/git-receive-pack%23/git-upload-pack', false],

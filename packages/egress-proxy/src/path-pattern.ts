@@ -1,7 +1,7 @@
 import { canonicalPath } from './target.js';
 
-/** Some servers take what follows for no part of the path, which would then end in something else. */
-const ENDS_EARLY = /[#;]|%(?:23|3b|3f)/i;
+/** Some servers take what follows for no part of the path, which would then end in something else; and `*` stands for no push. */
+const OTHERWISE_READ = /[#;]|%(?:23|3b|3f)|git-receive-pack/i;
 
 /**
  * Whether a path with its query is one of a pattern's, in which `*` stands for one character or more, slashes included. A pattern
@@ -11,7 +11,7 @@ export function matchesPattern(pattern: string, pathAndQuery: string): boolean {
   const path = canonicalPath(pathAndQuery);
   const [wanted = '', wantedQuery = null] = pattern.split('?', 2);
   const query = pathAndQuery.split('?').slice(1).join('?');
-  if (path === null || ENDS_EARLY.test(path) || (wantedQuery !== null && wantedQuery !== query)) {
+  if (path === null || OTHERWISE_READ.test(path) || (wantedQuery !== null && wantedQuery !== query)) {
     return false;
   }
   // Escapes as they are compared; a part may begin in the middle of a segment.

@@ -20,11 +20,6 @@ export function readPlaces(pattern: ReadablePattern, { cloneUrl, apiUrl }: GitSe
   const { provider, path, isWide } = pattern;
   const root = url.pathname.replace(/\/$/, '');
   const names = isWide ? [`${root}/${path}/*`] : [`${root}/${path}`, `${root}/${path}.git`];
-  const at = (address: URL, methods: string[], patterns: string[]): Place => ({
-    ...placeAt(address, []),
-    methods,
-    patterns,
-  });
   const api = new URL(apiUrl);
   return [
     at(
@@ -37,8 +32,12 @@ export function readPlaces(pattern: ReadablePattern, { cloneUrl, apiUrl }: GitSe
       ...names.flatMap((name) => FILES[provider].map((each) => `${name}${each}`)),
     ]),
     at(api, READING, apiPatterns(pattern, api.pathname.replace(/\/$/, ''))),
-    ...(url.host === PUBLIC_GIT_SERVERS.github.host ? githubPlaces(pattern, at) : []),
+    ...(url.host === PUBLIC_GIT_SERVERS.github.host ? githubPlaces(pattern) : []),
   ];
+}
+
+function at(address: URL, methods: string[], patterns: string[]): Place {
+  return { ...placeAt(address, []), methods, patterns };
 }
 
 /** Of pages of a repository. */
@@ -48,8 +47,11 @@ const FILES: Record<ReadablePattern['provider'], string[]> = {
   bitbucket: ['/get/*', '/raw/*'],
 };
 
+function below(start: string, ends: readonly string[]): string[] {
+  return ends.map((end) => `${start}${end}`);
+}
+
 function apiPatterns({ provider, path, isWide }: ReadablePattern, root: string): string[] {
-  const below = (start: string, ends: readonly string[]): string[] => ends.map((end) => `${start}${end}`);
   switch (provider) {
     case 'github': {
       const ends = ['/tarball', '/tarball/*', '/zipball', '/zipball/*', '/contents/*'];
@@ -65,15 +67,14 @@ function apiPatterns({ provider, path, isWide }: ReadablePattern, root: string):
   }
 }
 
+function read(host: string, ...patterns: string[]): Place {
+  return at(new URL(`https://${host}`), READING, patterns);
+}
+
 /** Files and packages of github.com are at hosts of their own. */
-function githubPlaces(
-  { path, isWide }: ReadablePattern,
-  at: (address: URL, methods: string[], patterns: string[]) => Place,
-): Place[] {
+function githubPlaces({ path, isWide }: ReadablePattern): Place[] {
   const [owner = ''] = path.split('/');
   const files = `/${path}/*`;
-  const read = (host: string, ...patterns: string[]): Place =>
-    at(new URL(`https://${host}`), READING, patterns);
   return [
     read('raw.githubusercontent.com', files),
     read('codeload.github.com', files),
