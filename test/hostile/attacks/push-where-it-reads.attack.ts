@@ -6,6 +6,7 @@ import { ownAddress } from '../support/outside-sandbox.js';
 
 const OWN = 'octo/reads';
 const OTHER = 'octo/lib';
+const LARGE_FILE = `'{"operation":"upload","objects":[]}'`;
 const CURL = 'curl -sS -m 20 -o /dev/null --path-as-is';
 
 export const pushWhereItReads: Attack = {
@@ -39,7 +40,7 @@ async function attack(world: HostileWorld): Promise<{ held: boolean; seen: strin
       (end) => `${CURL} ${asked} "${at}/git-receive-pack${end}"`,
     ),
     `${CURL} ${asked} "${at}/git-upload-pack/../git-receive-pack"`,
-    `${CURL} ${asked} "${at}/info/lfs/objects/batch"`,
+    `${CURL} ${asked.replace('0000', LARGE_FILE)} "${at}/info/lfs/objects/batch"`,
   ];
   const { id } = await alice.client.started({
     selected_repository: OWN,
