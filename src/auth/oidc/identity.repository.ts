@@ -52,6 +52,8 @@ export interface GitClaims {
   login: string | null;
   /** Those that the operator names alone. */
   groups: string[];
+  /** ISO 8601: of the token that says so. */
+  issued_at: string;
 }
 
 export interface KnownPerson {
@@ -87,6 +89,10 @@ const LOCK_SUBJECT = "SELECT pg_advisory_xact_lock(hashtext('user_identities'), 
 const SEE = `
   UPDATE user_identities SET last_seen_at = $2, email_verified = $3
   WHERE id = $1 AND (last_seen_at < $2::timestamptz - interval '1 minute' OR email_verified <> $3)`;
+
+const NOTE_GIT = `
+  UPDATE user_identities SET git = $2::jsonb
+  WHERE id = $1 AND (git IS NULL OR (git ->> 'issued_at')::timestamptz <= $3::timestamptz)`;
 
 /** An identity counts for as long as keys of its person do. */
 const GIT_MEMBER = `
@@ -181,16 +187,20 @@ export class IdentityRepository extends Repository<Identity> {
     await this.query(SEE, [id, now, emailVerified]);
   }
 
-  /** Keeps what a GitHub App may need of a known person. */
+  /** Keeps what a GitHub App may need of a known person, unless a newer token has said it meanwhile. */
   async noteGit({ identity_id: id }: KnownPerson, git: GitClaims): Promise<void> {
-    await this.update({ id }, { git });
+    await this.query(NOTE_GIT, [id, git, git.issued_at]);
   }
 
   /**
    * What the issuer says of a user who may start something; null for everybody else.
    * @param since when an identity must have been seen to count
    */
-  async gitMember(userId: string, issuer: string | null, since: Date): Promise<GitClaims | null> {
+  async gitMember(
+    userId: string,
+    issuer: string | null,
+    since: Date,
+  ): Promise<Omit<GitClaims, 'issued_at'> | null> {
     const [row] = await this.query<{ claims: GitClaims[] }[]>(GIT_MEMBER, [userId, issuer, since]);
     return row === undefined
       ? null

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
@@ -118,17 +117,17 @@ export class PersonsService {
     }
   }
 
-  /** Of a token that is not older than what is known. */
-  private async noteGit(known: KnownPerson, { groups, githubLogin: login, issuedAt }: Person): Promise<void> {
+  /** Once for each token: the newest counts, also where it says the same as one before. */
+  private async noteGit(known: KnownPerson, person: Person): Promise<void> {
+    const { groups, githubLogin: login, issuedAt } = person;
     const { githubApp } = this.config.git;
-    if (githubApp === null || groups === null || issuedAt < known.role_at) {
+    const isKnown = known.git !== null && issuedAt <= new Date(known.git.issued_at);
+    if (githubApp === null || groups === null || isKnown) {
       return;
     }
     const named = standInGroups(githubApp).filter((group) => groups.includes(group));
-    const git = { login, groups: [...new Set(named)].toSorted() };
-    if (!isDeepStrictEqual(known.git, git)) {
-      await this.identities.noteGit(known, git);
-    }
+    const noted = { login, groups: [...new Set(named)].toSorted(), issued_at: issuedAt.toISOString() };
+    await this.identities.noteGit(known, noted);
   }
 
   private get rules(): Parameters<typeof decideRole>[2] {

@@ -44,7 +44,7 @@ export class StandIns {
       : 'The GitHub App of the operator does not stand in for you (GITHUB_APP_FOR): ask the operator for it, or store a token of your own.';
   }
 
-  private async member(userId: string): Promise<GitClaims | null> {
+  private async member(userId: string): Promise<Omit<GitClaims, 'issued_at'> | null> {
     const { oidc } = this.config;
     const since = new Date(this.clock.now() - (oidc?.keyMaxDays ?? 0) * DAY_MS);
     return await this.identities.gitMember(userId, oidc?.issuer ?? null, since);
