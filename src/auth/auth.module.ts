@@ -82,6 +82,7 @@ import { UsersService, UserWork } from './users.service.js';
     ApiKeysService,
     ApiKeyVerifier,
     AuthGuard,
+    IdentityRepository,
     OneTimeCodes,
     OpenConnections,
     RequestAuthenticator,

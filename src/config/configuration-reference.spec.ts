@@ -38,6 +38,7 @@ describe('docs/configuration.md', () => {
       'GITHUB_APP_CLIENT_SECRET',
       'GITLAB_OAUTH_CLIENT_SECRET',
       'BITBUCKET_OAUTH_CLIENT_SECRET',
+      'GITHUB_APP_PRIVATE_KEY',
       'ENTERPRISE_SSO_CLIENT_SECRET',
       'DEFAULT_LLM_API_KEY',
       'HTTPS_PROXY',

@@ -1,6 +1,15 @@
 import { parseJson } from '@slipway/common/json-access.js';
 import type { SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
-import { ChoiceVariable, For, FromVariable, IntegerVariable, PathVariable } from './variables.js';
+import { parseReadable, type ReadablePattern } from './readable-repositories.js';
+import {
+  ChoiceVariable,
+  commaList,
+  For,
+  FromVariable,
+  IntegerVariable,
+  PathVariable,
+  Satisfies,
+} from './variables.js';
 
 /** Backends that can give sandboxes no way out but the egress proxy. */
 export const BACKENDS_WITH_EGRESS: readonly SandboxBackendKind[] = ['process'];
@@ -41,4 +50,22 @@ export class EgressConfig {
     { default: 'inside' },
   )
   credentials: 'inside' | 'outside';
+
+  @For('process')
+  @FromVariable(
+    'SANDBOX_REPOSITORIES_READ',
+    'Which other repositories sandboxes with credentials outside may read at most (`repositories_read` of starts and settings), such as `github:octo/*,gitlab:group/lib`. By default all that the token of the user may read.',
+    { form: 'a comma list of repositories', convert: parsePatterns },
+    Satisfies(
+      (list) => Array.isArray(list),
+      'must be a comma list of github:owner/name, github:owner/* or gitlab:group/*',
+    ),
+  )
+  repositoriesRead: readonly ReadablePattern[] | null;
+}
+
+/** Returns the text where one is no pattern, for the rule to refuse. */
+function parsePatterns(text: string): ReadablePattern[] | string {
+  const patterns = commaList(text).map(parseReadable);
+  return patterns.every((each) => each !== null) ? patterns : text;
 }

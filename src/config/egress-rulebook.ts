@@ -10,6 +10,7 @@ import {
   type EgressRuleSet,
   egressSchema,
 } from './egress-rules.js';
+import { type ReadablePattern, readableProblem } from './readable-repositories.js';
 
 /** Where rules are wrong, and why. */
 interface RuleProblem {
@@ -22,7 +23,13 @@ export class EgressRulebook {
   constructor(
     readonly presets: EgressPresets,
     private readonly floor: EgressRuleSet | null,
+    private readonly readable: readonly ReadablePattern[] | null = null,
   ) {}
+
+  /** Why repositories may not be read that a user names; null: they may. */
+  readableProblem(list: readonly string[]): string | null {
+    return readableProblem(list, this.readable);
+  }
 
   /** Returns the layers, each of which must let a request pass; if there are none, the operator restricts nothing. */
   layersOf({ egress }: { egress: EgressRuleSet | null }): readonly EgressRuleSet[] {
@@ -42,6 +49,7 @@ export class EgressRulebook {
 export async function loadEgressRulebook({
   rules,
   presetsFile: file,
+  repositoriesRead,
 }: EgressConfig): Promise<EgressRulebook> {
   const presets =
     file === null
@@ -50,12 +58,12 @@ export async function loadEgressRulebook({
           parseConfigured(await readFile(file, 'utf8'), egressPresetsSchema),
         );
   if (rules === null) {
-    return new EgressRulebook(presets, null);
+    return new EgressRulebook(presets, null, repositoriesRead);
   }
   const floor = await readConfigured('SANDBOX_EGRESS', 'its rules', async () =>
     parseConfigured(JSON.stringify(rules), egressSchema(presets)),
   );
-  return new EgressRulebook(presets, floor);
+  return new EgressRulebook(presets, floor, repositoriesRead);
 }
 
 @Module({

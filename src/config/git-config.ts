@@ -1,3 +1,4 @@
+import type { GithubAppConfig } from './github-app-config.js';
 import {
   ChoiceVariable,
   IntegerVariable,
@@ -114,6 +115,8 @@ export class GitConfig {
   servers: Readonly<Record<PublicGitServerName, GitServerConfig>>;
 
   enterpriseSso: EnterpriseSsoConfig | null;
+
+  githubApp: GithubAppConfig | null;
 
   @MillisecondsVariable('GIT_REQUEST_TIMEOUT_SECONDS', 'Deadline of one request to a git host.', '8', 60)
   requestTimeoutMs: number;

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -322,6 +323,48 @@ describe('parseConfig', () => {
     // Kubernetes gives this one to every pod beside a service named enterprise-sso.
     const foreign = { ENTERPRISE_SSO_ALIAS: '', ENTERPRISE_SSO_PORT: 'tcp://10.0.0.1:80' };
     expect(parseConfig(foreign, false).git.enterpriseSso).toBeNull();
+  });
+
+  it('reads a GitHub App, whose key may have its line ends in letters', () => {
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+    const key = privateKey.export({ type: 'pkcs1', format: 'pem' }).toString();
+    const given = {
+      GITHUB_APP_ID: '42',
+      GITHUB_APP_PRIVATE_KEY: key.replaceAll('\n', String.raw`\n`),
+      GITHUB_APP_SANDBOX_PERMISSIONS: 'workflows:write, packages:read',
+      GITHUB_APP_FOR: 'members',
+    };
+    expect(parseConfig(given, false).git.githubApp).toEqual({
+      id: '42',
+      privateKey: key,
+      sandboxPermissions: { workflows: 'write', packages: 'read' },
+      standsInFor: [{ members: true }],
+    });
+    expect(parseConfig({}, false).git.githubApp).toBeNull();
+    const groups = { ...given, GITHUB_APP_FOR: 'a=b=Octo/*,ops=octo/infra' };
+    expect(() => parseConfig(groups, false)).toThrow(/^GITHUB_APP_FOR: .*OIDC_ISSUER/);
+    const issuer = { OIDC_ISSUER: 'https://sso.example.com', OIDC_AUDIENCE: 'a' };
+    expect(parseConfig({ ...groups, ...issuer }, false).git.githubApp?.standsInFor).toEqual([
+      { group: 'a=b', repositories: 'octo/*' },
+      { group: 'ops', repositories: 'octo/infra' },
+    ]);
+    for (const [name, value] of [
+      ['GITHUB_APP_ID', 'Iv1.abc'],
+      ['GITHUB_APP_PRIVATE_KEY', 'topsecret'],
+      ['GITHUB_APP_SANDBOX_PERMISSIONS', 'workflows'],
+      ['GITHUB_APP_SANDBOX_PERMISSIONS', 'organization_secrets:read'],
+      ['GITHUB_APP_FOR', 'everybody'],
+      ['GITHUB_APP_FOR', 'dev=*'],
+      ['GITHUB_APP_FOR', 'dev=octo'],
+    ] as const) {
+      const wrong = (): unknown => parseConfig({ ...given, [name]: value }, false);
+      expect(wrong).toThrow(new RegExp(`^${name}: `));
+      expect(wrong).not.toThrow(/topsecret/);
+    }
+    expect(() => parseConfig({ GITHUB_APP_ID: '42' }, false)).toThrow(/^GITHUB_APP_PRIVATE_KEY: /);
+    expect(() => parseConfig({ GITHUB_APP_FOR: 'members' }, false)).toThrow(
+      /^GITHUB_APP_ID: .*GITHUB_APP_FOR/,
+    );
   });
 
   it('refuses an issuer that is no realm, and says what else one needs', () => {

@@ -19,6 +19,7 @@ import {
   PUBLIC_GIT_SERVERS,
   type PublicGitServer,
 } from './git-config.js';
+import { GithubAppConfig, standInGroups } from './github-app-config.js';
 import { OidcConfig } from './oidc-config.js';
 import { BACKENDS_WITH_EGRESS, EgressConfig } from './egress-config.js';
 import { SandboxConfig } from './sandbox-config.js';
@@ -41,7 +42,7 @@ const GROUPS: Readonly<Record<string, readonly (new () => object)[]>> = {
   'The database': [DatabaseConfig],
   Keys: [TrustConfig],
   'Sign-in by OpenID Connect': [OidcConfig],
-  'Git hosts': [GitConfig, ...GIT_SERVER_GROUPS.values()],
+  'Git hosts': [GitConfig, ...GIT_SERVER_GROUPS.values(), GithubAppConfig],
   'Git tokens from Keycloak': [EnterpriseSsoConfig],
   Agents: [AgentConfig],
   Sandboxes: [SandboxConfig, EgressConfig],
@@ -213,7 +214,23 @@ function readGit(variables: Variables): GitConfig {
     }),
   ) as GitConfig['servers'];
   git.enterpriseSso = readEnterpriseSso(variables);
+  git.githubApp = readGithubApp(variables);
   return git;
+}
+
+function readGithubApp(variables: Variables): GithubAppConfig | null {
+  const app = readGroup(GithubAppConfig, variables);
+  if ((app.id as string | null) === null) {
+    const other = variablesOf(GithubAppConfig).find(({ name }) => variables[name]);
+    if (other !== undefined) {
+      throw new ConfigError(`GITHUB_APP_ID: is required when ${other.name} is set`);
+    }
+    return null;
+  }
+  if (standInGroups(app).length > 0 && variables['OIDC_ISSUER'] === undefined) {
+    throw new ConfigError('GITHUB_APP_FOR: groups need OIDC_ISSUER, which says who is in them');
+  }
+  return app;
 }
 
 /** If only the API was moved, clones come from its host: tokens go only to the server that they were checked with. */

@@ -89,6 +89,12 @@ export class OidcConfig {
   })
   groupsClaim: string;
 
+  @TextVariable(
+    'OIDC_GITHUB_LOGIN_CLAIM',
+    'Claim with the login at GitHub, for suggested tasks of people for whom a GitHub App stands in.',
+  )
+  githubLoginClaim: string | null;
+
   @FromVariable(
     'OIDC_ROLE_MAP',
     'Roles of groups, as `group=role,…`: `viewer` only reads, `member` works, `admin` administers; the highest counts. Each token decides anew.',

@@ -26,6 +26,7 @@ import { AddTokenRenewals1766950000000 } from './migrations/1766950000000-add-to
 import { IndexChangedConversations1766970000000 } from './migrations/1766970000000-index-changed-conversations.js';
 import { LimitKeysToRepositories1766951000000 } from './migrations/1766951000000-limit-keys-to-repositories.js';
 import { IndexRepositoriesOfConversations1766952000000 } from './migrations/1766952000000-index-repositories-of-conversations.js';
+import { AddGitInstallations1766953000000 } from './migrations/1766953000000-add-git-installations.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -56,5 +57,6 @@ export const MIGRATIONS = [
   AddTokenRenewals1766950000000,
   LimitKeysToRepositories1766951000000,
   IndexRepositoriesOfConversations1766952000000,
+  AddGitInstallations1766953000000,
   IndexChangedConversations1766970000000,
 ];

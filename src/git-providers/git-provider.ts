@@ -130,6 +130,7 @@ export const PROVIDER_ERROR_CODES = [
   'timeout',
   'not_linked',
   'reauth_required',
+  'needs_login',
 ] as const;
 export type ProviderErrorCode = (typeof PROVIDER_ERROR_CODES)[number];
 
@@ -152,6 +153,8 @@ export interface CallBounds {
 
 /** A token, and how long its provider may take. */
 export interface ProviderCall extends ProviderAuth, CallBounds {
+  /** The token is an installation's, which has no account: this is whom it stands in for. */
+  standIn?: { login: string | null };
   /** Stores the successor of a secret that can rotate (a Keycloak refresh token). */
   replaceToken?: (token: string) => Promise<void>;
   /** The token stored now, which no other call of any replica uses until `releaseToken`; null while one does. */

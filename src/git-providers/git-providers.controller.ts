@@ -5,8 +5,7 @@ import { ApiRoute, thrown } from '../common/openapi/api-route.js';
 import { OrNull } from '../common/openapi/responses.js';
 import { gitProviderProblem, INVALID_TOKEN, noGitProvider } from './git-provider-problem.js';
 import { GitProviderError, PROVIDER_TYPES, type ProviderUser } from './git-provider.js';
-import { GitProviderRegistry } from './git-provider.registry.js';
-import { ProviderCalls } from './provider-reader.js';
+import { ProviderCalls, ProviderReader } from './provider-reader.js';
 import { TokenRenewals } from './tokens/token-renewals.js';
 
 class GitUserDto {
@@ -30,7 +29,7 @@ export class GitProvidersService {
 
   constructor(
     private readonly credentials: TokenRenewals,
-    private readonly registry: GitProviderRegistry,
+    private readonly readers: ProviderReader,
     private readonly calls: ProviderCalls,
   ) {}
 
@@ -43,9 +42,9 @@ export class GitProvidersService {
     if (!credential) {
       throw noGitProvider();
     }
-    const { provider, host } = credential;
+    const { provider } = credential;
     try {
-      const adapter = await this.registry.providerFor(provider, host);
+      const adapter = await this.readers.readerFor(userId, credential);
       const call = this.calls.withStored(ACCOUNT_TIMEOUT_MS, userId, credential);
       return await adapter.getUser(call);
     } catch (error) {

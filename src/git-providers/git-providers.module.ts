@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
+import { AuthModule } from '../auth/auth.module.js';
 import { Clock } from '../common/clock.js';
 import { AppConfig, proxyOf } from '../config/app-config.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
@@ -15,13 +16,15 @@ import { RepositoryAccessService } from './repository-access.service.js';
 import { RepositoryListsService } from './repository-lists.service.js';
 import { ProviderToken, ProviderTokenRepository } from './tokens/provider-token.repository.js';
 import { ProviderTokensService } from './tokens/provider-tokens.service.js';
+import { InstallationTokens } from './tokens/installation-tokens.js';
+import { StandIns } from './tokens/stand-ins.js';
 import { TokenRenewals } from './tokens/token-renewals.js';
 
 /** A page of 50 pull requests with long descriptions has 1.6 MB. */
 const MAX_RESPONSE_BYTES = 2 * 1_048_576;
 
 @Module({
-  imports: [TypeOrmModule.forFeature([ProviderToken]), ObservabilityModule],
+  imports: [TypeOrmModule.forFeature([ProviderToken]), AuthModule, ObservabilityModule],
   controllers: [GitProvidersController],
   providers: [
     {
@@ -52,6 +55,8 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
     ProviderTokensService,
     ProviderTokenRepository,
     TokenRenewals,
+    StandIns,
+    InstallationTokens,
     ProviderCalls,
     ProviderMetrics,
     ProviderReader,
@@ -64,6 +69,7 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
     ProviderTokensService,
     ProviderTokenRepository,
     TokenRenewals,
+    InstallationTokens,
     ProviderCalls,
     ProviderReader,
     GitProviderRegistry,

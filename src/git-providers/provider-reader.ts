@@ -8,11 +8,13 @@ import {
   type ProviderCall,
   type ProviderType,
   GitProviderError,
-  type GitProvider,
 } from './git-provider.js';
+import { InstallationsReader } from './installations.reader.js';
+import { InstallationTokens } from './tokens/installation-tokens.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 import { AppConfig } from '../config/app-config.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
+import type { GitReader } from './git-reader.js';
 import { type Answer, type Cached, type FreshFor, type ProviderCache, settled } from './provider-cache.js';
 
 /** The bounds of calls with stored tokens, and with those that are not stored yet. */
@@ -97,6 +99,7 @@ export class ProviderReader {
     private readonly calls: ProviderCalls,
     private readonly clock: Clock,
     private readonly config: AppConfig,
+    private readonly installations: InstallationTokens,
   ) {}
 
   /**
@@ -106,10 +109,10 @@ export class ProviderReader {
   async read<Value extends {}>(
     question: Question,
     cache: ProviderCache<Value>,
-    ask: (adapter: GitProvider, call: ProviderCall) => Promise<FreshFor<Value>>,
+    ask: (adapter: GitReader, call: ProviderCall) => Promise<FreshFor<Value>>,
   ): Promise<Cached<Value>> {
     const { userId, credential } = question;
-    const adapter = await this.adapterFor(credential);
+    const adapter = await this.readerFor(userId, credential);
     const key = this.keyOf(question, credential.token);
     const known = cache.find(key);
     let refresh = cache.running(key);
@@ -121,9 +124,15 @@ export class ProviderReader {
     return await settled(known, refresh, waitMs);
   }
 
-  private async adapterFor({ provider, host }: StoredCredential): Promise<GitProvider> {
+  /** @throws GitProviderError */
+  async readerFor(
+    userId: string,
+    { provider, host, installation, login }: StoredCredential,
+  ): Promise<GitReader> {
     try {
-      return await this.registry.providerFor(provider, host);
+      const adapter = await this.registry.providerFor(provider, host);
+      const known = installation ? ((await this.installations.loginOf(userId)) ?? login) : null;
+      return installation ? new InstallationsReader(adapter, this.installations, userId, known) : adapter;
     } catch (error) {
       throw this.logged(provider, error);
     }

@@ -14,8 +14,10 @@ import {
 } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import { GIT_SERVERS, providerOfSource } from './git-servers.js';
+import { orFailure } from './provider-errors.js';
 import { ProviderCalls } from './provider-reader.js';
 import type { StoredCredential } from './tokens/provider-token.repository.js';
+import { InstallationTokens, isKeptFrom, type TokenUse } from './tokens/installation-tokens.js';
 import { TokenRenewals } from './tokens/token-renewals.js';
 
 export interface CloneAccess {
@@ -23,6 +25,8 @@ export interface CloneAccess {
   url: string;
   /** The user's credential; null for anonymous access, when there is no token for the provider. */
   credential: GitCredential | null;
+  /** Why the operator's GitHub App gives none, and what to do; absent: it was not asked, or does. */
+  withheld?: string;
 }
 
 interface RepositoryCredential {
@@ -53,6 +57,7 @@ export class RepositoryAccessService {
     private readonly tokens: TokenRenewals,
     private readonly registry: GitProviderRegistry,
     private readonly calls: ProviderCalls,
+    private readonly installations: InstallationTokens,
   ) {}
 
   /**
@@ -63,11 +68,35 @@ export class RepositoryAccessService {
     return await this.accessTo(userId, await this.choose(userId, provider, repository), repository);
   }
 
+  /**
+   * Credentials with tokens of the installations that stand in, for one repository (null: none). One that has none stays without,
+   * which is logged.
+   */
+  async withTokensFor(
+    userId: string,
+    credentials: readonly StoredCredential[],
+    work: { repository: string; provider: ProviderType | null } | null,
+  ): Promise<StoredCredential[]> {
+    const all = credentials.map(async (credential) => {
+      const isOther = work === null || (work.provider ?? 'github') !== credential.provider;
+      if (!credential.installation || isOther) {
+        return credential;
+      }
+      const usable = await orFailure(this.usable(userId, credential, work.repository, 'sandbox'));
+      return usable instanceof GitProviderError ? credential : usable;
+    });
+    return await Promise.all(all);
+  }
+
   /** Credentials for the server of a stored token; null if git needs none. @throws DomainError as `cloneAccess` */
   async serverCredential(
     userId: string,
     credential: StoredCredential,
   ): Promise<{ tokenVariable: string; access: GitCredential & { origin: string } } | null> {
+    if (credential.installation && credential.token === '') {
+      // Its tokens are for one repository each: see `withTokensFor`.
+      return null;
+    }
     const chosen = { provider: credential.provider, credential };
     const { url, credential: own } = await this.accessTo(userId, chosen, ANY_REPOSITORY);
     const { kind } = await this.registry.providerFor(credential.provider, credential.host);
@@ -85,7 +114,7 @@ export class RepositoryAccessService {
     repository: string,
     work: (changes: ChangeRequests) => Promise<T>,
   ): Promise<T> {
-    const { provider: chosen, credential } = await this.chooseWithToken(userId, provider, repository);
+    const { provider: chosen, credential } = await this.chooseForService(userId, provider, repository);
     const bounds = { what: 'a change request', milliseconds: CHANGE_REQUEST_TIMEOUT_MS };
     return await this.ask(userId, chosen, credential, bounds, (adapter, call) =>
       adapter.changeRequests(call, work),
@@ -102,7 +131,7 @@ export class RepositoryAccessService {
     { provider, repository, waits }: { provider: ProviderType | null; repository: string; waits: boolean },
     work: (forks: Forks) => Promise<T>,
   ): Promise<T> {
-    const { provider: chosen, credential } = await this.chooseWithToken(userId, provider, repository);
+    const { provider: chosen, credential } = await this.chooseForService(userId, provider, repository);
     const bounds = { what: 'a fork', milliseconds: waits ? CHANGE_REQUEST_TIMEOUT_MS : RIGHTS_TIMEOUT_MS };
     return await this.ask(userId, chosen, credential, bounds, (adapter, call) => adapter.forks(call, work));
   }
@@ -127,8 +156,10 @@ export class RepositoryAccessService {
       return await known;
     }
     const bounds = { what: 'the rights of an account', milliseconds: RIGHTS_TIMEOUT_MS };
-    const asked = this.ask(userId, chosen.provider, chosen.credential, bounds, (adapter, call) =>
-      adapter.rightsOf(actor, repository, call),
+    const asked = this.forService(userId, chosen, repository).then(({ credential }) =>
+      this.ask(userId, chosen.provider, credential, bounds, (adapter, call) =>
+        adapter.rightsOf(actor, repository, call),
+      ),
     );
     this.rights.set(key, asked);
     // Those who wait for it hear of a failure.
@@ -166,7 +197,15 @@ export class RepositoryAccessService {
       if (!credential) {
         return { provider, url, credential };
       }
-      const call = this.calls.withStored(CLONE_ACCESS_TIMEOUT_MS, userId, credential);
+      const usable = await orFailure(this.usable(userId, credential, repository, 'sandbox'));
+      if (usable instanceof GitProviderError) {
+        if (usable.code !== 'not_linked' && !isKeptFrom(usable)) {
+          throw usable;
+        }
+        // A public repository is cloned without any.
+        return { provider, url, credential: null, withheld: usable.reason ?? usable.message };
+      }
+      const call = this.calls.withStored(CLONE_ACCESS_TIMEOUT_MS, userId, usable);
       return { provider, url, credential: await adapter.gitCredential(call) };
     } catch (error) {
       throw error instanceof GitProviderError ? gitProviderProblem(provider, error) : error;
@@ -183,6 +222,42 @@ export class RepositoryAccessService {
       throw noTokenOf(chosen.provider, 'conflict');
     }
     return { provider: chosen.provider, credential: chosen.credential };
+  }
+
+  private async chooseForService(
+    userId: string,
+    provider: ProviderType | null,
+    repository: string,
+  ): Promise<{ provider: ProviderType; credential: StoredCredential }> {
+    return await this.forService(
+      userId,
+      await this.chooseWithToken(userId, provider, repository),
+      repository,
+    );
+  }
+
+  private async forService(
+    userId: string,
+    { provider, credential }: { provider: ProviderType; credential: StoredCredential },
+    repository: string,
+  ): Promise<{ provider: ProviderType; credential: StoredCredential }> {
+    try {
+      return { provider, credential: await this.usable(userId, credential, repository, 'service') };
+    } catch (error) {
+      throw error instanceof GitProviderError ? gitProviderProblem(provider, error) : error;
+    }
+  }
+
+  /** One with a token for this repository. @throws GitProviderError */
+  private async usable(
+    userId: string,
+    credential: StoredCredential,
+    repository: string,
+    use: TokenUse,
+  ): Promise<StoredCredential> {
+    return credential.installation && credential.token === ''
+      ? { ...credential, token: await this.installations.token(userId, repository, use) }
+      : credential;
   }
 
   private async choose(

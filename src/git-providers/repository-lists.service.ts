@@ -4,7 +4,8 @@ import { isWithin, providerWithin, requireWithin } from '../auth/key-repositorie
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { gitProviderProblem, noGitProvider, noTokenOf } from './git-provider-problem.js';
-import { type GitProvider, GitProviderError, type ProviderCall, type ProviderType } from './git-provider.js';
+import { GitProviderError, type ProviderCall, type ProviderType } from './git-provider.js';
+import type { GitReader } from './git-reader.js';
 import { type Cached, ProviderCache } from './provider-cache.js';
 import { isNotFound } from './provider-errors.js';
 import { ProviderReader } from './provider-reader.js';
@@ -118,7 +119,7 @@ export class RepositoryListsService {
     wanted: ProviderType | null,
     cache: ProviderCache<Listing<T>>,
     query: RepositoryQuery | BranchQuery | ListRange,
-    list: (adapter: GitProvider, call: ProviderCall) => Promise<Listing<T>>,
+    list: (adapter: GitReader, call: ProviderCall) => Promise<Listing<T>>,
   ): Promise<ProviderListing<T>> {
     const credential = await this.credential(userId, wanted);
     const { provider } = credential;

@@ -1,12 +1,16 @@
+import { MAX_READABLE, MAX_READABLE_LENGTH } from '../config/readable-repositories.js';
 import { MAX_WRITTEN_RULES } from '../config/egress-rules.js';
 import { CLONE_FILTERS, MAX_CLONE_DEPTH } from '@slipway/common/clone-part.js';
 
 /** One member of the flat settings, in the words of JSON Schema where it has them. */
 export interface MemberSchema {
-  type: 'string' | 'integer' | 'number' | 'boolean' | 'object';
+  /** `array`: of texts. */
+  type: 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array';
   description: string;
   /** The first is shown with requests, the last with responses. */
   examples: readonly (string | number | boolean | object)[];
+  /** Of an array, and of each text of it. */
+  maxItems?: number;
   enum?: readonly string[];
   minimum?: number;
   maximum?: number;
@@ -205,6 +209,14 @@ export const SETTINGS = {
       'What your sandboxes may reach, by name: `default` (`deny`, unless it says `allow`), `allow` (hosts, `*.host` for those below, hosts with `methods` and `paths`, and lists such as `npm`), `deny`, and `setup`, which holds in their place until the agent begins. The rules of the operator and of a start hold besides. For sandboxes that are made from then on, where later changes count within seconds; null: no rules.',
     examples: [{ allow: ['npm', 'api.example.com'], setup: { default: 'allow' } }],
   },
+  repositories_read: {
+    type: 'array',
+    maxItems: MAX_READABLE,
+    maxLength: MAX_READABLE_LENGTH,
+    description:
+      'Other repositories that your sandboxes may read (clone, archives, files, packages), and never push to, where credentials stay outside of them: `github:owner/name`, `github:owner/*`, `gitlab:group/*`. A start may say others; null: none.',
+    examples: [['github:octo/*']],
+  },
 } as const satisfies Record<string, MemberSchema | { type: 'elsewhere' }>;
 
 type SettingsTable = typeof SETTINGS;
@@ -220,6 +232,7 @@ export type AgentColumn = Exclude<MemberWith<{ agents: true }>, SettingsKeyColum
 type SwitchColumn = MemberWith<{ default: boolean }>;
 
 interface Types {
+  array: string[];
   object: object;
   string: string;
   integer: number;

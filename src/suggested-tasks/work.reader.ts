@@ -2,7 +2,6 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import {
   type GapReasons,
-  type GitProvider,
   GitProviderError,
   type ProviderCall,
   type ProviderErrorCode,
@@ -11,6 +10,7 @@ import {
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
 import { workPage } from '../git-providers/git-servers.js';
+import type { GitReader } from '../git-providers/git-reader.js';
 import { type Cached, type FreshFor, ProviderCache } from '../git-providers/provider-cache.js';
 import { orFailure } from '../git-providers/provider-errors.js';
 import { ProviderReader } from '../git-providers/provider-reader.js';
@@ -70,7 +70,7 @@ export class WorkReader {
   }
 
   private async findWork(
-    adapter: GitProvider,
+    adapter: GitReader,
     provider: ProviderType,
     call: ProviderCall,
   ): Promise<FreshFor<FoundWork>> {

@@ -74,6 +74,7 @@ const EMPTY_ECHO = {
   clone_depth: null,
   clone_filter: null,
   egress: null,
+  repositories_read: null,
   tags: {},
   metadata: {},
   result_schema: null,

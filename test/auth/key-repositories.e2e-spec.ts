@@ -11,6 +11,7 @@ import { EventSource } from '../support/event-source.js';
 import { type Attempt, attemptsOf, type Ids } from '../support/operations-with-ids.js';
 import { addressOf, committedDocument } from '../support/resolved-document.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
+import { storeProviderToken } from '../support/store-provider-token.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -343,8 +344,14 @@ describe('a key for some repositories', () => {
         'SELECT request FROM app_conversation_start_tasks WHERE id = $1',
         [body.id],
       );
-      expect(row?.request).toMatchObject({ ...within, own_repository: true });
+      expect(row?.request).toMatchObject({ ...within, own_repository: true, repositories_read: [] });
       expect(sub.request).toMatchObject({ selected_repository: 'group/sub/project' });
+    });
+
+    it('reads no other repositories, whatever its user may read', async () => {
+      await storeProviderToken(app, user, 'github', 'ghp_reads');
+      const { body } = await start({ ...within, repositories_read: ['github:acme/secret'] }).expect(403);
+      expect(body).toMatchObject({ code: 'outside_repositories' });
     });
 
     it('takes the provider that its repositories leave', async () => {

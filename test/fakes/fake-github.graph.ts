@@ -27,13 +27,38 @@ interface SearchArgs extends Window {
  * Root value of the fake's GraphQL: the neutral world in GitHub's words, for resolvers of graphql-js.
  *
  * @param reads how often the mergeability of each change request was read
+ * @param isApp asked by a token of an installation, which is no user
  * @param resourceLimit elements of a page of the user's own lists, beyond which it is null with an error beside it
  */
 export function githubGraph(
   world: FakeWorld,
   reads: Map<FakeChangeRequest, number>,
   resourceLimit = Infinity,
+  isApp = false,
 ) {
+  const graph = userGraph(world, reads, resourceLimit);
+  const { viewer } = graph;
+  return {
+    ...graph,
+    viewer: () => {
+      if (isApp) {
+        throw new GraphQLError('Resource not accessible by integration', {
+          extensions: { type: 'FORBIDDEN' },
+        });
+      }
+      return viewer;
+    },
+    user: ({ login }: { login: string }) => {
+      if (login.toLowerCase() !== world.user.login.toLowerCase()) {
+        const message = `Could not resolve to a User with the login of '${login}'.`;
+        throw new GraphQLError(message, { extensions: { type: 'NOT_FOUND' } });
+      }
+      return viewer;
+    },
+  };
+}
+
+function userGraph(world: FakeWorld, reads: Map<FakeChangeRequest, number>, resourceLimit: number) {
   return {
     rateLimit: { cost: 1, nodeCount: 160, remaining: 4_900, limit: 5_000, resetAt: '2030-01-01T00:00:00Z' },
     viewer: {
@@ -261,6 +286,7 @@ function searchIssues(world: FakeWorld, { type, query }: SearchArgs) {
     'is:issue': () => true,
     'is:open': () => true,
     'assignee:@me': () => true,
+    [`assignee:${world.user.login}`]: () => true,
     'archived:false': (issue) => !repositoryOf(world, issue.repository).isArchived,
     'sort:updated-desc': () => true,
   };

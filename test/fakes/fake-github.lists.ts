@@ -51,6 +51,11 @@ export function answerLists(world: FakeWorld, request: FakeRequest): FakeRespons
     case '/search/repositories':
       return search(world, request);
   }
+  if (path === '/installation/repositories') {
+    return wrapped(request, 'repositories', newestFirst(world.repositories), (item) =>
+      repository(world, item),
+    );
+  }
   const [, installation] = /^\/user\/installations\/(\d+)\/repositories$/.exec(path) ?? [];
   if (installation !== undefined) {
     const owner = world.appInstallations?.find(({ id }) => String(id) === installation)?.owner;

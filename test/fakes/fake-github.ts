@@ -1,5 +1,6 @@
 import { type DocumentNode, execute, Kind, parse, validate, visit } from 'graphql';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { answerApp, issuedFor, refusedToken, seenBy } from './fake-github.app.js';
 import { answerFollowed, answerStorage } from './fake-github.followed.js';
 import { answerForks } from './fake-github.forks.js';
 import { githubGraph } from './fake-github.graph.js';
@@ -40,29 +41,36 @@ export async function startFakeGithub(
   const reads = new Map<FakeChangeRequest, number>();
   const server = await FakeServer.start(async (request) => {
     await options.gate?.(request);
-    const stored = answerStorage(world, request) ?? answerRenewal(world, request, 'github');
+    const stored =
+      answerStorage(world, request) ??
+      answerRenewal(world, request, 'github') ??
+      answerApp(world, request) ??
+      refusedToken(world, request);
     if (stored) {
       return stored;
     }
     if (!/^(bearer|token) /i.test(request.headers['authorization'] ?? '')) {
       return failure(401, 'Requires authentication');
     }
-    if (request.headers['authorization']?.replace(/^\w+ /, '') !== world.token) {
+    const issued = issuedFor(world, request);
+    const seen = issued ? seenBy(world, issued) : world;
+    if (!issued && request.headers['authorization']?.replace(/^\w+ /, '') !== world.token) {
       return failure(401, 'Bad credentials');
     }
     if (request.method === 'POST' && GRAPHQL_PATHS.includes(request.path)) {
       return await answerGraphql(
-        githubGraph(world, reads, options.resourceLimit),
+        githubGraph(seen, reads, options.resourceLimit, issued !== undefined),
         request,
         options.missingFields ?? [],
       );
     }
-    if (request.method === 'GET' && USER_PATHS.includes(request.path)) {
+    const isNamed = /^(\/api\/v3)?\/users\/([^/]+)$/.exec(request.path)?.[2] === world.user.login;
+    if (request.method === 'GET' && (USER_PATHS.includes(request.path) || isNamed)) {
       return { body: account(world) };
     }
     return (
       answerForks(world, request) ??
-      answerLists(world, request) ??
+      answerLists(seen, request) ??
       answerPulls(world, request) ??
       answerFollowed(world, request, options.storage ?? server.origin) ??
       failure(404, 'Not Found')

@@ -1,3 +1,4 @@
+import type { FakeGithubApp } from './fake-github.app.js';
 import type { FakeOAuth } from './fake-oauth.js';
 
 /** What a fake git host contains, in no vendor's words; every fake serves the same world in its own wire format. */
@@ -16,6 +17,8 @@ export interface FakeWorld {
   appInstallations?: { id: number; owner: string }[];
   /** Called when a change request is opened here. */
   onOpened?: (change: FakeChangeRequest) => void;
+  /** GitHub: the operator's App. */
+  app?: FakeGithubApp;
   /** Tokens of users end, and are renewed. */
   oauth?: FakeOAuth;
   /** GitHub: a fine-grained token, for which there is no permission to read check runs and suites. */

@@ -35,6 +35,7 @@ const EVERYTHING = {
   clone_depth: 50,
   clone_filter: 'tree:0',
   sandbox_egress: { default: 'deny', allow: ['npm'] },
+  repositories_read: ['github:octo/*'],
 };
 const KEYS = { llm_api_key: 'hush-llm', search_api_key: 'hush-search', sandbox_api_key: 'hush-sandbox' };
 

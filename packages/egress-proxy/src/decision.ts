@@ -1,4 +1,5 @@
 import type { Denial, EgressHost, EgressInjection, EgressPolicy, EgressRules } from './protocol.js';
+import { matchesPattern } from './path-pattern.js';
 import { canonicalPath, matchesPath, type Target } from './target.js';
 
 /** What is asked: a request, or (without method and path) whether anything may go to a host at all. */
@@ -89,6 +90,10 @@ function passesPath({ paths }: EgressHost, path: string | undefined): boolean {
   );
 }
 
+function matchesOne(patterns: readonly string[] = [], path = ''): boolean {
+  return patterns.some((pattern) => matchesPattern(pattern, path));
+}
+
 /** Credentials whose value goes towards this request. */
 export function injectionsFor(policy: EgressPolicy, { target, method, path }: Asked): EgressInjection[] {
   return policy.injections.filter(({ hosts }) =>
@@ -97,7 +102,7 @@ export function injectionsFor(policy: EgressPolicy, { target, method, path }: As
         names(entry, target) &&
         (target.isTls || entry.http === true) &&
         (method === undefined || entry.methods?.includes(method) !== false) &&
-        passesPath(entry, path),
+        (passesPath(entry, path) || matchesOne(entry.patterns, path)),
     ),
   );
 }

@@ -50,7 +50,15 @@ const injectionSchema = z.object({
   placeholder: z.string().min(16),
   value: z.string().min(1),
   /** Towards these alone. `http` only where an entry says so. */
-  hosts: z.array(hostSchema.extend({ http: z.boolean().optional() })).min(1),
+  hosts: z
+    .array(
+      hostSchema.extend({
+        http: z.boolean().optional(),
+        /** Besides `paths`: `*` stands for one character or more, and a query is compared too. */
+        patterns: z.array(z.string()).optional(),
+      }),
+    )
+    .min(1),
   /** Names of headers in lower case; in `authorization` inside of Basic credentials too. */
   headers: z.array(z.string()),
   /** What the whole of such a header has to be, with `{}` for the placeholder. Without: it may stand anywhere. */

@@ -47,6 +47,17 @@ export class Identity {
 
   /** When the token was issued that decided the role: an older one, which may still be valid, does not. */
   @Column('timestamptz', { nullable: true }) roleAt: Date | null;
+
+  /** What a GitHub App may need of the newest token; null: nothing was ever needed. */
+  @Column('jsonb', { nullable: true }) git: GitClaims | null;
+}
+
+export interface GitClaims {
+  login: string | null;
+  /** Those that the operator names alone. */
+  groups: string[];
+  /** ISO 8601: of the token that says so. */
+  issued_at: string;
 }
 
 export interface KnownPerson {
@@ -61,12 +72,13 @@ export interface KnownPerson {
   has_role: boolean;
   role_at: Date;
   is_disabled: boolean;
+  git: GitClaims | null;
 }
 
 const FIND = new NamedStatement<KnownPerson>(
   'identity_find',
   `SELECT i.id AS identity_id, i.user_id, i.last_seen_at, u.email, u.name, u.is_admin, u.reads_only,
-    i.has_role OR u.is_admin AS has_role, coalesce(i.role_at, 'epoch') AS role_at, u.disabled_at IS NOT NULL AS is_disabled
+    i.has_role OR u.is_admin AS has_role, coalesce(i.role_at, 'epoch') AS role_at, u.disabled_at IS NOT NULL AS is_disabled, i.git
   FROM user_identities i LEFT JOIN users u ON u.id = i.user_id AND u.removed_at IS NULL
   WHERE i.issuer = $1 AND i.subject = $2`,
 );
@@ -82,6 +94,17 @@ const SEE = `
   UPDATE user_identities SET last_seen_at = $2, email_verified = $3, groups = $4
   WHERE id = $1 AND (last_seen_at < $2::timestamptz - interval '1 minute' OR email_verified <> $3
     OR groups IS DISTINCT FROM $4::text[])`;
+
+const NOTE_GIT = `
+  UPDATE user_identities SET git = $2::jsonb
+  WHERE id = $1 AND (git IS NULL OR (git ->> 'issued_at')::timestamptz <= $3::timestamptz)`;
+
+/** An identity counts for as long as keys of its person do. */
+const GIT_MEMBER = `
+  SELECT coalesce(jsonb_agg(i.git) FILTER (WHERE i.git IS NOT NULL), '[]') AS claims
+  FROM users u LEFT JOIN user_identities i ON i.user_id = u.id AND i.issuer = $2 AND i.last_seen_at > $3
+  WHERE u.id = $1 AND NOT u.reads_only AND u.disabled_at IS NULL AND u.removed_at IS NULL
+  GROUP BY u.id`;
 
 /** The token that was issued last decides, whatever order tokens arrive in. */
 const DECIDE = `
@@ -185,6 +208,29 @@ export class IdentityRepository extends Repository<Identity> {
     now: Date,
   ): Promise<void> {
     await this.query(SEE, [id, now, emailVerified, shownGroups]);
+  }
+
+  /** Keeps what a GitHub App may need of a known person, unless a newer token has said it meanwhile. */
+  async noteGit({ identity_id: id }: KnownPerson, git: GitClaims): Promise<void> {
+    await this.query(NOTE_GIT, [id, git, git.issued_at]);
+  }
+
+  /**
+   * What the issuer says of a user who may start something; null for everybody else.
+   * @param since when an identity must have been seen to count
+   */
+  async gitMember(
+    userId: string,
+    issuer: string | null,
+    since: Date,
+  ): Promise<Omit<GitClaims, 'issued_at'> | null> {
+    const [row] = await this.query<{ claims: GitClaims[] }[]>(GIT_MEMBER, [userId, issuer, since]);
+    return row === undefined
+      ? null
+      : {
+          login: row.claims.find(({ login }) => login !== null)?.login ?? null,
+          groups: row.claims.flatMap(({ groups }) => groups),
+        };
   }
 
   /**

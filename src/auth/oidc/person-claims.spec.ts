@@ -4,7 +4,13 @@ import { type Claims, isAccessToken, mappedRole, personOf } from './person-claim
 import { decideRole } from './role-decision.js';
 
 const roleMap = new Map<string, Role>([['dev', 'member']]);
-const NAMES = { userClaim: 'sub', emailClaim: 'email', groupsClaim: 'groups', roleMap };
+const NAMES = {
+  userClaim: 'sub',
+  emailClaim: 'email',
+  groupsClaim: 'groups',
+  githubLoginClaim: null,
+  roleMap,
+};
 const ISSUER = 'https://sso.example.com/realms/main';
 const ADA: Claims = { iss: ISSUER, sub: 'ada-1', email: 'Ada@Example.com', groups: ['dev'] };
 
@@ -22,6 +28,7 @@ describe('the person of a token', () => {
       name: 'Ada',
       groups: ['dev'],
       shownGroups: ['dev'],
+      githubLogin: null,
       client: null,
       issuedAt: new Date('2023-11-14T22:13:20.000Z'),
     });

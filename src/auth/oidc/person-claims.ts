@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { cleanText, textHead } from '@slipway/common/well-formed-text.js';
+import { isGithubLogin } from '../../config/github-app-config.js';
 import type { OidcConfig, Role } from '../../config/oidc-config.js';
 import { ADMIN_EMAIL } from '../user.repository.js';
 
@@ -18,12 +19,17 @@ export interface Person {
 
   /** Those that are stored for administrators to see, as they read them: those that give a role first. */
   shownGroups: string[] | null;
+  /** At GitHub, where the operator names a claim that has it. */
+  githubLogin: string | null;
   /** The client that speaks for itself; null for a person. */
   client: string | null;
   issuedAt: Date;
 }
 
-type ClaimNames = Pick<OidcConfig, 'userClaim' | 'emailClaim' | 'groupsClaim' | 'roleMap'>;
+type ClaimNames = Pick<
+  OidcConfig,
+  'userClaim' | 'emailClaim' | 'groupsClaim' | 'githubLoginClaim' | 'roleMap'
+>;
 
 /** Seconds that a date can have. */
 const MAX_TIME = 8.64e12;
@@ -52,6 +58,7 @@ export function personOf(claims: Claims, names: ClaimNames): Person | null {
     name: shownName(client ?? text(claims['name']) ?? text(claims['preferred_username'])),
     groups,
     shownGroups: groups && shownOf(groups, names.roleMap),
+    githubLogin: loginOf(claims, names.githubLoginClaim),
     client,
     issuedAt: issuedAt(claims),
   };
@@ -137,6 +144,11 @@ function areLeftOut(claims: Claims, groupsClaim: string): boolean {
   return (
     memberOf(claims['_claim_names'], groupsClaim) !== undefined || hasGroups === true || hasGroups === 'true'
   );
+}
+
+function loginOf(claims: Claims, claim: string | null): string | null {
+  const login = claim === null ? null : text(claimAt(claims, claim));
+  return login !== null && isGithubLogin(login) ? login : null;
 }
 
 function groupsOf(value: unknown): string[] {

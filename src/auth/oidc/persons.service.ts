@@ -2,6 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { requireScope, SCOPES, scopesWithin } from '../../common/scopes.js';
+import { AppConfig } from '../../config/app-config.js';
+import { standInGroups } from '../../config/github-app-config.js';
 import type { Role } from '../../config/oidc-config.js';
 import { AccessChanges } from '../access-changes.js';
 import type { AuthUser } from '../auth.decorators.js';
@@ -49,6 +51,7 @@ export class PersonsService {
     private readonly users: UserRepository,
     private readonly clock: Clock,
     private readonly changes: AccessChanges,
+    private readonly config: AppConfig,
   ) {}
 
   /**
@@ -74,6 +77,7 @@ export class PersonsService {
       throw new DomainError('no_role', NO_ROLE);
     }
     await this.identities.see(known, person, new Date(this.clock.now()));
+    await this.noteGit(known, person);
     return { identityId: known.identity_id, user: userOf(known, known.email) };
   }
 
@@ -143,6 +147,19 @@ export class PersonsService {
     if (!(await this.identities.letIn(userId))) {
       throw new DomainError('not_found', 'No removed user with this id is kept out.');
     }
+  }
+
+  /** Once for each token: the newest counts, also where it says the same as one before. */
+  private async noteGit(known: KnownPerson, person: Person): Promise<void> {
+    const { groups, githubLogin: login, issuedAt } = person;
+    const { githubApp } = this.config.git;
+    const isKnown = known.git !== null && issuedAt <= new Date(known.git.issued_at);
+    if (githubApp === null || groups === null || isKnown) {
+      return;
+    }
+    const named = standInGroups(githubApp).filter((group) => groups.includes(group));
+    const noted = { login, groups: [...new Set(named)].toSorted(), issued_at: issuedAt.toISOString() };
+    await this.identities.noteGit(known, noted);
   }
 
   private get rules(): Parameters<typeof decideRole>[2] {

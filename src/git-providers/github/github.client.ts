@@ -267,7 +267,7 @@ export function githubBaseUrl(host: string | null, apiUrl: string): string {
 
 function silence(): void {}
 
-const SILENT = { debug: silence, info: silence, warn: silence, error: silence };
+export const SILENT = { debug: silence, info: silence, warn: silence, error: silence };
 
 /** Keeps no credentials, sends nothing by itself and does not log to the console. */
 export const octokit = new Octokit({ userAgent: 'slipway', log: SILENT, request: { log: SILENT } });

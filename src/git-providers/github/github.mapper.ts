@@ -57,13 +57,14 @@ export function mapMergeability({ nodes }: GithubMergeability): Map<string, stri
   return new Map(nodes.map(({ id, mergeable }) => [id, mergeable]));
 }
 
-export function mapRepositoriesAndIssues({
-  viewer,
-  assigned,
-}: GithubRepositoriesAndIssues): Omit<ProviderWork, 'changeRequests' | 'gaps'> {
+/** @param mayWrite by a token that GitHub gives no permission of, as it is no user's */
+export function mapRepositoriesAndIssues(
+  { viewer, assigned }: GithubRepositoriesAndIssues,
+  mayWrite = false,
+): Omit<ProviderWork, 'changeRequests' | 'gaps'> {
   return {
     recentRepositories: viewer.recent.nodes.map(toActivity),
-    probedRepositories: viewer.probe.nodes.flatMap(toProbed),
+    probedRepositories: viewer.probe.nodes.flatMap((node) => toProbed(node, mayWrite)),
     issues: assigned.nodes.map(toItem),
     truncated: assigned.pageInfo.hasNextPage,
   };
@@ -127,13 +128,13 @@ function toUnresolvedComments({ reviewThreads, latestOpinionatedReviews }: Githu
 }
 
 /** Skips a repository with unreadable files: missing knowledge is no reason to suggest anything. */
-function toProbed(repository: GithubProbedRepository): ProbedRepository[] {
+function toProbed(repository: GithubProbedRepository, isGiven: boolean): ProbedRepository[] {
   const { isEmpty, isFork, isMirror, root, microagents, skills, viewerPermission } = repository;
   if (!isEmpty && root.entries === null) {
     return [];
   }
   const activity = toActivity(repository);
-  const mayWrite = WRITING_PERMISSIONS.includes(viewerPermission ?? '');
+  const mayWrite = isGiven || WRITING_PERMISSIONS.includes(viewerPermission ?? '');
   return [
     {
       ...activity,

@@ -53,6 +53,8 @@ import {
 import {
   accountSchema,
   BRANCHES_DOCUMENT,
+  documentOf,
+  type GithubDocument,
   type GithubPullRequests,
   installationsSchema,
   installedRepositoriesSchema,
@@ -103,14 +105,17 @@ export class GithubProvider extends GitServerAdapter {
     const client = this.clientFor(call);
     const [pulls, others] = await Promise.all([
       orFailure(this.readPullRequests(client, call)),
-      orFailure(client.queryViewer(REPOSITORIES_AND_ISSUES_DOCUMENT)),
+      orFailure(client.queryViewer(ofUser(REPOSITORIES_AND_ISSUES_DOCUMENT, call))),
     ]);
     if (pulls instanceof GitProviderError && others instanceof GitProviderError) {
       throw combinedError([pulls, others]);
     }
     const authored =
       pulls instanceof GitProviderError ? NO_PULL_REQUESTS : mapPullRequests(pulls.data, pulls.rechecked);
-    const rest = others instanceof GitProviderError ? NO_REPOSITORIES : mapRepositoriesAndIssues(others.data);
+    const rest =
+      others instanceof GitProviderError
+        ? NO_REPOSITORIES
+        : mapRepositoriesAndIssues(others.data, call.standIn !== undefined);
     const gaps = gapsOf(pulls).add(gapsOf(others));
     return {
       ...authored,
@@ -126,12 +131,19 @@ export class GithubProvider extends GitServerAdapter {
   }
 
   async getUser(call: ProviderCall): Promise<ProviderUser> {
-    const { data } = await this.clientFor(call).read('/user', accountSchema);
+    const login = call.standIn?.login ?? null;
+    const path = login === null ? '/user' : `/users/${encodeURIComponent(login)}`;
+    const { data } = await this.clientFor(call).read(path, accountSchema);
     return mapAccount(data);
   }
 
   async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
     const client = this.clientFor(call);
+    if (call.standIn !== undefined) {
+      const path = `/installation/repositories?${range(query)}`;
+      const { data, hasMore } = await client.read(path, installedRepositoriesSchema);
+      return pageOf(data.repositories.map(toFoundRepository), query, hasMore);
+    }
     if (query.installation !== null) {
       return await installedRepositories(client, query, query.installation);
     }
@@ -197,14 +209,15 @@ export class GithubProvider extends GitServerAdapter {
     const path = `/repos/${requireOwnerAndName(repository).join('/')}/collaborators/${encodeURIComponent(name)}/permission`;
     const [found, self] = await Promise.all([
       client.read(path, permissionSchema, client.absent('account', 404)).catch(nullIfNotFound),
-      client.read('/user', accountSchema),
+      // An installation has no account; what it does is never done by a collaborator.
+      client.read('/user', accountSchema).catch(nullIfNoUser),
     ]);
     const { permission = null, user = { id: null } } = found?.data ?? {};
     // Another account may have taken the name meanwhile.
     const isSame = user.id !== null && (id === null || String(user.id) === id);
     return {
       mayWrite: isSame && WRITING.includes(permission),
-      isSelf: isSame && user.id === self.data.id,
+      isSelf: isSame && user.id === self?.data.id,
     };
   }
 
@@ -226,7 +239,7 @@ export class GithubProvider extends GitServerAdapter {
   }
 
   private async readPullRequests(client: GithubClient, call: ProviderCall): Promise<CheckedPullRequests> {
-    const { data, gaps } = await client.queryViewer(PULL_REQUESTS_DOCUMENT);
+    const { data, gaps } = await client.queryViewer(ofUser(PULL_REQUESTS_DOCUMENT, call));
     const ids = undeterminedIds(data);
     const { delay, now } = this.timing;
     if (ids.length === 0 || now() + RECHECK_AFTER_MS + RECHECK_ROOM_MS > call.deadlineAt) {
@@ -241,6 +254,18 @@ export class GithubProvider extends GitServerAdapter {
       return { data, gaps, rechecked: new Map() };
     }
   }
+}
+
+/** The same about the user whom an installation stands in for. */
+function ofUser<Data>(document: GithubDocument<Data>, { standIn }: ProviderCall): GithubDocument<Data> {
+  return standIn?.login ? documentOf(standIn.login, document) : document;
+}
+
+function nullIfNoUser(error: unknown): null {
+  if (error instanceof GitProviderError && error.code === 'insufficient_scope') {
+    return null;
+  }
+  throw error;
 }
 
 async function installedRepositories(

@@ -231,6 +231,15 @@ export const BRANCHES_DOCUMENT: GithubDocument<GithubBranchSearch> = {
   pageSizes: { count: 100 },
 };
 
+/** The same about another user than that of the token, who is named as the viewer is. */
+export function documentOf<Data>(login: string, document: GithubDocument<Data>): GithubDocument<Data> {
+  const about = (query: string): string =>
+    query
+      .replace('viewer {', `viewer: user(login: ${JSON.stringify(login)}) {`)
+      .replace('assignee:@me', `assignee:${login.replaceAll(/[^\w-]/g, '')}`);
+  return { ...document, text: about(document.text), fallbackText: about(document.fallbackText) };
+}
+
 export const VIEWER_DOCUMENT = unchanging('query Viewer { viewer { login } }', viewerSchema);
 
 function unchanging<Data>(query: string, schema: z.ZodType<Data>): GithubDocument<Data> {

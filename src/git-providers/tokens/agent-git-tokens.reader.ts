@@ -70,11 +70,12 @@ export class AgentGitTokensReader {
     return await adapter.apiToken(this.calls.withStored(TOKEN_TIMEOUT_MS, userId, credential));
   }
 
-  /** The user's own token wins over enterprise_sso's for the same kind of server. */
+  /** The user's own token wins over enterprise_sso's for the same kind of server. Without a repository, an installation has none. */
   private async sources(credentials: readonly StoredCredential[]): Promise<Map<string, Source>> {
     const sources = new Map<string, Source>();
     for (const credential of credentials) {
-      if (!this.registry.usable.includes(credential.provider)) {
+      const isEmpty = credential.installation && credential.token === '';
+      if (isEmpty || !this.registry.usable.includes(credential.provider)) {
         continue;
       }
       const adapter = await this.registry.providerFor(credential.provider, credential.host);

@@ -29,6 +29,7 @@ function plan(
     usable: PROVIDER_TYPES.filter((provider) => sso || provider !== 'enterprise_sso'),
     renewable: ['gitlab'],
     now: NOW,
+    standInProblem: null,
     loc: ['body', 'provider_tokens'],
   });
 }

@@ -10,6 +10,8 @@ export interface ProviderTokenInput {
   user_id?: string | null;
   refresh_token?: string | null;
   expires_at?: Date | null;
+  installation?: boolean | null;
+  login?: string | null;
 }
 
 /** A null entry removes a provider's token. */
@@ -29,6 +31,8 @@ export interface NewToken {
   host: string | null;
   accountId: string | null;
   renewal: NewRenewal | null;
+  /** The operator's GitHub App in place of a token, which is empty. */
+  installation?: { login: string | null } | null;
 }
 
 export interface NewRenewal {
@@ -55,6 +59,8 @@ interface TokenPlanContext {
   /** Providers with a client of OAuth, whose tokens at the default address can be renewed. */
   renewable: readonly ProviderType[];
   now: number;
+  /** Why the operator's GitHub App may not stand in for the user; null: it may. */
+  standInProblem: string | null;
   /** Location of the map in the request, such as `['body', 'provider_tokens']`. */
   loc: readonly string[];
 }
@@ -73,6 +79,11 @@ export const HOST_REFUSED =
   'This host is not allowed here: use the public service or a host that the operator has allowed, without user name, query or fragment.';
 const HOST_NEEDS_TOKEN =
   'A token is only ever sent to the host it was given with: send the token together with its host.';
+
+const ONLY_GITHUB = 'Only GitHub has installations: leave it out, or send a token.';
+const INSTALLATION_ALONE = 'An installation stands in for a token: send one of the two.';
+const LOGIN_NEEDS_INSTALLATION =
+  'A login is for an installation that stands in: send it together with `installation: true`.';
 
 const RENEWAL_NEEDS_TOKEN = 'A refresh token comes together with the token that it renews.';
 const NOT_RENEWABLE =
@@ -100,10 +111,37 @@ function removal(provider: ProviderType): Step {
 }
 
 function entryStep(provider: ProviderType, input: ProviderTokenInput, context: TokenPlanContext): Step {
+  if (input.installation === true) {
+    return installationStep(provider, input, context);
+  }
+  if (unlessBlank(input.login) !== null) {
+    return { problems: [{ member: 'login', msg: LOGIN_NEEDS_INSTALLATION }] };
+  }
   const token = unlessBlank(input.token);
   return token === null
     ? keptTokenStep(provider, input, context)
     : newTokenStep(provider, token, input, context);
+}
+
+/** In place of a token; a login is what the user says, and gives no right. */
+function installationStep(
+  provider: ProviderType,
+  input: ProviderTokenInput,
+  { standInProblem }: TokenPlanContext,
+): Step {
+  const others = (['token', 'host', 'refresh_token', 'user_id'] as const).filter(
+    (member) => unlessBlank(input[member]) !== null,
+  );
+  const login = unlessBlank(input.login);
+  const msg = provider === 'github' ? standInProblem : ONLY_GITHUB;
+  const problems: Step['problems'] = [
+    ...(msg === null ? [] : [{ member: 'installation' as const, msg }]),
+    ...others.map((member) => ({ member, msg: INSTALLATION_ALONE })),
+  ];
+  const renewal = { renewal: null, accountId: null, host: null };
+  return problems.length > 0
+    ? { problems }
+    : { change: { kind: 'set', provider, token: '', ...renewal, installation: { login } } };
 }
 
 /** A blank token keeps what is stored, so a host beside it must be the stored one. */

@@ -58,6 +58,12 @@ export class ProviderToken extends UserKeyedRow {
   @Column('text', { nullable: true }) renewal: string | null;
   @Column('timestamptz', { nullable: true }) expiresAt: Date | null;
 
+  /** The operator's GitHub App stands in: the token is empty. */
+  @Column('boolean', { default: false }) installation: boolean;
+
+  /** Of the user, where an installation stands in. */
+  @Column('text', { nullable: true }) login: string | null;
+
   /** Until then, one call alone uses a token that its use may replace. */
   @Column('timestamptz', { nullable: true }) claimedUntil: Date | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
@@ -73,6 +79,10 @@ export interface StoredCredential extends ProviderAuth {
   updatedAt: Date;
   /** Null where that is not known, or the token cannot be renewed. */
   expiresAt: Date | null;
+  /** The token is empty, and those of the operator's GitHub App take its place: see `InstallationTokens`. */
+  installation: boolean;
+  /** What the user says it is at the host. */
+  login: string | null;
 }
 
 /** A release that knows nothing of renewals may have stored another token since: the digest tells. */
@@ -92,7 +102,7 @@ export interface TokenToStore extends Omit<NewToken, 'kind'> {
 
 /** Every request for suggested tasks reads it, even if the cache serves the rest, so no entities are built. */
 const LIST_TOKENS =
-  'SELECT provider, token, host, verified, updated_at AS "updatedAt", expires_at AS "expiresAt" FROM provider_tokens WHERE user_id = $1';
+  'SELECT provider, token, host, verified, updated_at AS "updatedAt", expires_at AS "expiresAt", installation, login FROM provider_tokens WHERE user_id = $1';
 
 /** Longer than an exchange takes: a replica that has not finished by then is dead. */
 const CLAIM = `
@@ -125,10 +135,11 @@ export class ProviderTokenRepository {
   /** All credentials, in the order of `PROVIDER_TYPES`. @throws SecretDecryptionError for unfitting keys */
   async list(userId: string): Promise<StoredCredential[]> {
     const rows = await this.tokens.query<StoredCredential[]>(LIST_TOKENS, [userId]);
-    return rows.toSorted(byProvider).map((row) => ({
-      ...row,
-      token: this.cipher.decrypt(row.token, providerTokenBinding(userId, row.provider)),
-    }));
+    return rows.toSorted(byProvider).map((row) => {
+      const token = this.cipher.decrypt(row.token, providerTokenBinding(userId, row.provider));
+      // A release that knows nothing of installations may have stored a token in its place.
+      return { ...row, token, installation: row.installation && token === '' };
+    });
   }
 
   /** Canonical hosts of the stored tokens (null: default address), in the order of `PROVIDER_TYPES`. */
@@ -144,7 +155,7 @@ export class ProviderTokenRepository {
 
   /** Stores a token in place of the one that the user may have for the provider. */
   async store(manager: EntityManager, userId: string, newToken: TokenToStore): Promise<void> {
-    const { provider, token, host, accountId, verified, renewal } = newToken;
+    const { provider, token, host, accountId, verified, renewal, installation = null } = newToken;
     const encrypted = this.cipher.encrypt(token, providerTokenBinding(userId, provider));
     await manager.upsert(
       ProviderToken,
@@ -156,6 +167,8 @@ export class ProviderTokenRepository {
         accountId,
         verified,
         ...this.renewalColumns(userId, provider, token, renewal),
+        installation: installation !== null,
+        login: installation?.login ?? null,
         claimedUntil: null,
         updatedAt: () => 'now()',
       },

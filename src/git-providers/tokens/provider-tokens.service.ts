@@ -15,6 +15,7 @@ import {
   type TokenChange,
 } from './plan-token-changes.js';
 import { ProviderTokenRepository, type TokenToStore } from './provider-token.repository.js';
+import { StandIns } from './stand-ins.js';
 import { TokenRenewals } from './token-renewals.js';
 
 /** Changes that have passed every check; made by `prepare` only. */
@@ -42,6 +43,7 @@ const UNVERIFIED_REASONS: Record<ProviderErrorCode, string> = {
   query_too_large: 'the provider found the question too large',
   blocked_by_policy: 'the provider refuses it, whatever its scopes are',
   unsupported: 'the provider cannot check it',
+  needs_login: 'the login of its user is not known',
   unavailable: 'the provider could not be reached',
   timeout: 'the provider did not answer in time',
   not_linked: 'the account is not linked to the git host',
@@ -63,6 +65,7 @@ export class ProviderTokensService {
     private readonly allowlist: HostAllowlist,
     private readonly renewals: TokenRenewals,
     private readonly clock: Clock,
+    private readonly standIns: StandIns,
   ) {}
 
   /**
@@ -81,6 +84,7 @@ export class ProviderTokensService {
       usable: this.registry.usable,
       renewable: this.renewals.providers,
       now: this.clock.now(),
+      standInProblem: asksForInstallation(inputs) ? await this.standIns.problem(userId) : null,
       loc,
     });
     if (plan.problems.length > 0) {
@@ -128,6 +132,9 @@ export class ProviderTokensService {
 
   /** Shows a token to its own provider only, at the host that came with it. */
   private async check(token: NewToken, bounds: CallBounds): Promise<CheckedToken> {
+    if (token.installation) {
+      return { token, verdict: { status: 'valid' } };
+    }
     let current = token.token;
     const adapter = await this.registry.providerFor(token.provider, token.host);
     const verdict = await adapter.checkToken({
@@ -151,6 +158,10 @@ export class ProviderTokensService {
       return [unverifiedTokenWarning(provider, verdict.code, verdict.said ?? null)];
     });
   }
+}
+
+function asksForInstallation(inputs: ProviderTokenInputs): boolean {
+  return [...inputs.values()].some((input) => input?.installation === true);
 }
 
 function isRejected(

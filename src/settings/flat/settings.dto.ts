@@ -27,6 +27,7 @@ import {
   Secret,
   sentenceRule,
   Text,
+  TextList,
 } from '../../common/validation/field-decorators.js';
 import { PROVIDER_ERROR_CODES, PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import type { ProviderTokenInputs } from '../../git-providers/tokens/plan-token-changes.js';
@@ -208,6 +209,13 @@ export function SettingMember(name: SettingsColumn): PropertyDecorator {
     ...(rules.maximum !== undefined && { maximum: rules.maximum }),
   };
   switch (type) {
+    case 'array':
+      return TextList(description, {
+        nullable: true,
+        example,
+        form: { maxItems: rules.maxItems ?? 0 },
+        itemLength: rules.maxLength ?? 0,
+      });
     case 'object':
       return FreeObject(description, { nullable: true, example, maxLength: rules.maxLength ?? 0 });
     case 'boolean':
@@ -283,6 +291,9 @@ function ShownSetting(name: SettingsColumn): PropertyDecorator {
   const { type, examples, default: preset, writeOnly } = memberSchema(name);
   if (writeOnly) {
     return OrNull(null, { description: `Always null; see ${name}_set.` });
+  }
+  if (type === 'array') {
+    return ApiProperty({ type: [String], nullable: true, example: examples.at(-1) });
   }
   if (type === 'object') {
     return ApiProperty({ ...ANY_OBJECT, nullable: true, example: examples.at(-1) });

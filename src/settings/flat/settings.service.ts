@@ -146,13 +146,17 @@ export class SettingsService {
     };
   }
 
-  private ruleProblems({ sandbox_egress: rules = null }: SettingsDto): InputProblem[] {
+  private ruleProblems(dto: SettingsDto): InputProblem[] {
+    const { sandbox_egress: rules = null } = dto;
+    const msg = this.rulebook.readableProblem(dto.repositories_read ?? []);
+    const readable = { loc: ['body', 'repositories_read'], msg: msg ?? '', type: 'value_error' };
     const { problems } = rules === null ? { problems: [] } : this.rulebook.read(rules);
-    return problems.map(({ path, message: msg }) => ({
+    const ofRules = problems.map(({ path, message: text }) => ({
       loc: ['body', 'sandbox_egress', ...path],
-      msg,
+      msg: text,
       type: 'value_error',
     }));
+    return [...ofRules, ...(msg === null ? [] : [readable])];
   }
 
   /** Addresses that the operator does not allow, in the order of the members. */

@@ -1,7 +1,8 @@
 import { isIn } from 'class-validator';
 import { ApiProperty } from '@nestjs/swagger';
 import { must } from '../../common/validation/field.js';
-import { Instant, NestedMap, Text } from '../../common/validation/field-decorators.js';
+import { Flag, Instant, NestedMap, Text } from '../../common/validation/field-decorators.js';
+import { isGithubLogin } from '../../config/github-app-config.js';
 import {
   PROVIDER_ERROR_CODES,
   PROVIDER_TYPES,
@@ -63,6 +64,23 @@ class ProviderTokenDto implements ProviderTokenInput {
     example: '2030-01-31T12:00:00Z',
   })
   expires_at?: Date | null;
+
+  @Flag(
+    "GitHub: true lets installations of the operator's GitHub App stand in, in place of a token, where `GITHUB_APP_FOR` allows it.",
+    { nullable: true, example: true },
+  )
+  installation?: boolean | null;
+
+  @Text(
+    'Login at the provider, for suggested tasks where an installation stands in. The one that the issuer says comes before it.',
+    {
+      nullable: true,
+      example: 'octocat',
+      form: { maxLength: 100 },
+      rule: (text) => (text.trim() === '' || isGithubLogin(text) ? null : 'Expected a login at GitHub.'),
+    },
+  )
+  login?: string | null;
 }
 
 /** Arrives as `ProviderTokenInputs`: a null map counts as absent, a null entry removes the token. */
@@ -125,6 +143,10 @@ export const ADD_GIT_PROVIDERS_EXAMPLES = {
   bitbucket: {
     summary: 'An API token for Bitbucket Cloud, with the email address it belongs to',
     value: { provider_tokens: { bitbucket: { token: 'ada@example.com:ATATTexampleExample' } } },
+  },
+  installation: {
+    summary: "The operator's GitHub App in place of a token",
+    value: { provider_tokens: { github: { installation: true } } },
   },
   remove: { summary: 'Remove one token, keep the others', value: { provider_tokens: { gitlab: null } } },
 };

@@ -45,6 +45,7 @@ import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository, RemovedConversation } from './conversation.repository.js';
 import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
+import { GitInjections } from './outside-credentials/git-injections.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { PlaceholderRepository, SandboxPlaceholder } from './outside-credentials/placeholder.repository.js';
 import { PendingMessage, PendingMessageRepository } from './pending/pending-message.repository.js';
@@ -136,6 +137,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationStarter,
     Delegation,
     AcpAgents,
+    GitInjections,
     OutsideCredentials,
     OwnToolServer,
     PlaceholderRepository,

@@ -151,12 +151,13 @@ export class CredentialRefreshService {
       model: null,
       isOurs: isOurs && !begun?.agent,
     });
-    const stored = await this.inputs.read(userId, completed, granted, shown);
+    const { selectedRepository: repository = null, gitProvider: provider = null } = begun ?? {};
+    const work = repository === null ? null : { repository, provider };
+    const stored = await this.inputs.read(userId, completed, granted, work, shown);
     const agent = this.acpAgents.find(begun?.agent ?? null);
     const { settings, mcpConfig, secrets, credentials } = begun?.agent
       ? grantedInputs(agent, stored)
       : stored;
-    const { selectedRepository: repository = null, gitProvider: provider = null } = begun ?? {};
     const use = { userId, repository, provider, limits: granted.limits };
     const common = {
       search_api_key: settings.search_api_key,

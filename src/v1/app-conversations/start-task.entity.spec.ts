@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { sampleStartRequest } from '../../../test/support/sample-start-request.js';
 import { type ConversationLimits, hasTokens, visibleSecrets, withinLimits } from './start-task.entity.js';
 
+const reads = (...list: string[]): ConversationLimits => ({ repositories_read: list });
 const ALL = { secret_names: null, git: 'write', agent_type: 'default' };
 
 describe('what a child may', () => {
@@ -18,6 +19,10 @@ describe('what a child may', () => {
     ['no fetch', { git: 'read' }, { git: 'none' }, { git: 'none' }],
     ['less than its parent', { git: 'none' }, { git: 'read' }, { git: 'none' }],
     ['a plan alone', { agent_type: 'default' }, { agent_type: 'plan' }, { agent_type: 'plan' }],
+    ['reading what its parent reads', {}, reads('github:o/*'), reads('github:o/*')],
+    ['reading less', reads('github:o/a', 'github:p/a'), reads('github:o/*'), reads('github:o/a')],
+    ['no more reading', reads('github:o/*'), reads('github:o/a'), reads()],
+    ['no reading at all', reads('github:o/a'), reads(), reads()],
     ['a plan that it asks for', { agent_type: 'plan' }, {}, { agent_type: 'plan' }],
   ])('%s', (_, asked, parent, expected) => {
     expect(withinLimits(sampleStartRequest(asked), parent)).toEqual({

@@ -5,6 +5,7 @@ import type { CloneFilter } from '@slipway/common/clone-part.js';
 import type { Visibility } from '../../auth/access.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
+import { isWithin, parseReadable } from '../../config/readable-repositories.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type { ConversationReport, WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
@@ -92,6 +93,8 @@ export interface StartRequest {
   clone_filter?: CloneFilter | null;
   /** As it was written; absent in older rows, as null. */
   egress?: Record<string, unknown> | null;
+  /** Other repositories that its sandbox may read; null, or absent in older rows: as the settings say. */
+  repositories_read?: string[] | null;
   /** Found by the start; null, or absent in older rows: the repository alone. */
   work_place?: WorkPlace | null;
   /** Absent in older rows, as null. */
@@ -114,8 +117,19 @@ export interface StartRequest {
 
 /** What a conversation may at most: said at its start, and true of all that it starts. Older rows lack members. */
 export type ConversationLimits = Partial<
-  Pick<StartRequest, 'secret_names' | 'git' | 'agent_type' | 'cause' | 'work_place' | 'own_repository'>
+  Pick<
+    StartRequest,
+    'secret_names' | 'git' | 'agent_type' | 'cause' | 'work_place' | 'own_repository' | 'repositories_read'
+  >
 >;
+
+function readableWithin({ repositories_read: asked }: StartRequest, given: readonly string[]): string[] {
+  const outer = given.flatMap((text) => parseReadable(text) ?? []);
+  return (asked ?? given).filter((text) => {
+    const pattern = parseReadable(text);
+    return pattern !== null && isWithin(pattern, outer);
+  });
+}
 
 /** A child's request, with at most what its parent may. */
 export function withinLimits(request: StartRequest, parent: ConversationLimits): StartRequest {
@@ -129,6 +143,7 @@ export function withinLimits(request: StartRequest, parent: ConversationLimits):
     agent_type: parent.agent_type === 'plan' ? 'plan' : request.agent_type,
     ...(parent.cause && { cause: parent.cause }),
     ...(parent.own_repository && { own_repository: true }),
+    ...(parent.repositories_read && { repositories_read: readableWithin(request, parent.repositories_read) }),
   };
 }
 

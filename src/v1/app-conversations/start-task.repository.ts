@@ -94,7 +94,8 @@ const REMOVE = `
 
 const LIMITS = `
   SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS secret_names,
-    coalesce(request ->> 'git', 'write') AS git, coalesce((request ->> 'own_repository')::boolean, false) AS own_repository
+    coalesce(request ->> 'git', 'write') AS git, coalesce((request ->> 'own_repository')::boolean, false) AS own_repository,
+    NULLIF(request -> 'repositories_read', 'null') AS repositories_read
   FROM app_conversation_start_tasks WHERE sandbox_id = $1 AND user_id = $2`;
 
 const MAX_BATCH = 50;

@@ -52,6 +52,12 @@ export interface RepositoryUse {
   limits: ConversationLimits;
 }
 
+/** Null provider: the first that has such a name. */
+export interface WorkRepository {
+  repository: string;
+  provider: ProviderType | null;
+}
+
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
 
 /** From the settings, completed with defaults; null: they have none, and the repository's own counts. */
@@ -117,15 +123,21 @@ export class AgentInputsReader {
     private readonly defaults: OperatorDefaults,
   ) {}
 
-  /** @param shown what is given of each of the user's own secrets. Throws SecretDecryptionError. */
+  /**
+   * @param repository of the work, for which an installation may stand in; null: none
+   * @param shown what is given of each of the user's own secrets
+   * @throws SecretDecryptionError
+   */
   async read(
     userId: string,
     configuration: AgentConfiguration,
     { startId, own, limits, maxBudget }: ConversationGrants,
+    repository: WorkRepository | null,
     shown?: SecretShown,
   ): Promise<AgentInputs> {
     const credentials = await this.tokens.current(userId);
-    const secrets = await this.secrets.forUser(userId, credentials, visibleSecrets([limits]), shown);
+    const usable = await this.access.withTokensFor(userId, credentials, repository);
+    const secrets = await this.secrets.forUser(userId, usable, visibleSecrets([limits]), shown);
     for (const [name, value] of own) {
       secrets.set(name, { value, description: null });
     }
@@ -137,7 +149,7 @@ export class AgentInputsReader {
         configuration.mcpConfig && withSecrets(configuration.mcpConfig, secrets),
       ),
       secrets,
-      credentials,
+      credentials: usable,
     };
   }
 
@@ -201,7 +213,7 @@ export class AgentInputsReader {
   }
 
   /**
-   * A credential for each server that the user has a token for, in the order of `PROVIDER_TYPES`, unless the conversation's
+   * A credential for each server that the user has a token for (of an installation: one for the work's repository), in the order of `PROVIDER_TYPES`, unless the conversation's
    * limits keep the token from it; then at most one for its own repository. Unavailable ones are logged and left out.
    */
   async gitAccess(

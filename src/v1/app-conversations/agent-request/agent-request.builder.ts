@@ -101,7 +101,9 @@ export class AgentRequestBuilder {
       limits: request,
       maxBudget: request.max_budget ?? null,
     };
-    const stored = await this.inputs.read(userId, completed, granted, conversation.shown);
+    const { selected_repository: repository, git_provider: provider } = request;
+    const work = repository === null ? null : { repository, provider };
+    const stored = await this.inputs.read(userId, completed, granted, work, conversation.shown);
     const { settings, mcpConfig, secrets, credentials } =
       agent.acp === null ? stored : grantedInputs(agent.acp, stored);
     const verdict = checkSettings(
@@ -118,7 +120,6 @@ export class AgentRequestBuilder {
     }
     const acp = agent.acp && toStartedAcpAgent(agent.acp, settings, secrets, request.llm_model);
     const { model } = verdict;
-    const { selected_repository: repository, git_provider: provider } = request;
     const use = { userId, repository, provider, limits: request };
     const body = dialect.request({
       acp,

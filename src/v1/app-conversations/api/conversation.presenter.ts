@@ -131,6 +131,7 @@ function requestEcho(request: StartRequest): StartTaskDto['request'] {
     clone_depth: request.clone_depth ?? null,
     clone_filter: request.clone_filter ?? null,
     egress: request.egress ?? null,
+    repositories_read: request.repositories_read ?? null,
     tags: request.tags,
     metadata: request.metadata ?? {},
     result_schema: request.result_schema ?? null,

@@ -15,7 +15,12 @@ const modelSourceSchema = z.object({
 });
 export const sourceSchema = z.discriminatedUnion('kind', [
   modelSourceSchema,
-  z.object({ kind: z.literal('git'), provider: z.enum(PROVIDER_TYPES) }),
+  z.object({
+    kind: z.literal('git'),
+    provider: z.enum(PROVIDER_TYPES),
+    /** That an installation stands in for: its tokens are for one each. */
+    repository: z.string().optional(),
+  }),
   z.object({ kind: z.literal('secret'), name: z.string() }),
   toolSourceSchema,
 ]);
@@ -27,7 +32,7 @@ type Secrets = NonNullable<StartConversationRequest['secrets']>;
 type Servers = NonNullable<CredentialsRequest['mcp_config']>;
 type GivenGitAccess = NonNullable<CredentialsRequest['git']>;
 
-interface Concealed {
+export interface Concealed {
   source: CredentialSource;
   value: string;
   /** That the user chose for it. */
@@ -46,6 +51,8 @@ export class Concealer {
     private readonly keep: Keep,
     /** Those that the user has now. */
     private readonly tools: () => Promise<readonly ToolCredential[]> = async () => [],
+    /** Others that a text has, found by what they are. */
+    private readonly foundIn: (text: string) => readonly Concealed[] = () => [],
   ) {
     // One within another would leave the rest of that in clear.
     this.concealed = concealed.toSorted((one, other) => other.value.length - one.value.length);
@@ -57,7 +64,7 @@ export class Concealer {
     repositories: readonly string[] = [],
   ): Promise<string | T> {
     let shown: string | T = text;
-    for (const credential of this.concealed) {
+    for (const credential of [...this.foundIn(shown ?? ''), ...this.concealed]) {
       if (shown?.includes(credential.value) === true) {
         const placeholder = await this.keep(credential, repositories);
         shown = shown.replaceAll(credential.value, () => placeholder);
@@ -148,6 +155,8 @@ export class Concealer {
     const tokens = new Concealer(
       this.concealed.filter(({ source }) => source.kind === 'git'),
       this.keep,
+      undefined,
+      this.foundIn,
     );
     for (const credential of access.credentials) {
       const { password, repository } = credential;

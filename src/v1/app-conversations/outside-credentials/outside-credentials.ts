@@ -1,12 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
-import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { PROVIDER_TYPES, type ProviderType } from '../../../git-providers/git-provider.js';
-import { gitHostBaseUrl } from '../../../git-providers/provider-http.js';
-import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
+import { PROVIDER_TYPES } from '../../../git-providers/git-provider.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import { referencedSecrets, withSecrets } from '../../../settings/mcp/secret-references.js';
@@ -18,18 +15,16 @@ import {
   type SecretShown,
 } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { ClearSecret } from '../../../settings/secrets/custom-secret.repository.js';
-import { AgentInputsReader, mcpServerEntries } from '../agent-request/agent-inputs.reader.js';
-import { Concealer, type CredentialSource, type Keep, type ModelSource, sourceSchema } from './concealer.js';
 import {
-  GIT_HEADERS,
-  MODEL_HEADERS,
-  MODEL_MEMBERS,
-  modelPlaces,
-  repositoryPlaces,
-  secretPlaces,
-} from './credential-places.js';
+  AgentInputsReader,
+  mcpServerEntries,
+  type WorkRepository,
+} from '../agent-request/agent-inputs.reader.js';
+import { Concealer, type CredentialSource, type Keep, type ModelSource, sourceSchema } from './concealer.js';
+import { MODEL_HEADERS, MODEL_MEMBERS, modelPlaces, secretPlaces } from './credential-places.js';
+import { GitInjections } from './git-injections.js';
 import { newPlaceholder } from './placeholder.js';
-import { PlaceholderRepository, type SandboxPlaceholder } from './placeholder.repository.js';
+import { PlaceholderRepository } from './placeholder.repository.js';
 import { searchCredential, type ToolCredential, toolCredentials } from './tool-credentials.js';
 
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId' | 'hasCredentialsOutside'>;
@@ -53,6 +48,7 @@ export class OutsideCredentials {
     private readonly inputs: AgentInputsReader,
     private readonly secrets: AgentSecretsReader,
     private readonly config: AppConfig,
+    private readonly git: GitInjections,
   ) {}
 
   /**
@@ -79,20 +75,31 @@ export class OutsideCredentials {
     const tokens = hasCredentialsOutside ? await this.tokens.current(userId) : [];
     const finding = sources.map(async (source) => {
       const found =
-        source.kind === 'git' ? this.gitToken(tokens, source.provider) : await this.modelKey(userId, source);
+        source.kind === 'git'
+          ? this.git.ownToken(tokens, source.provider)
+          : await this.modelKey(userId, source);
       return found !== null && found.value.length >= MIN_LENGTH ? [{ source, value: found.value }] : [];
     });
     const keep = given ?? (await this.keeper(holder));
-    return new Concealer((await Promise.all(finding)).flat(), keep, async () =>
-      hasCredentialsOutside ? await this.tools(userId) : [],
-    );
+    const concealed = (await Promise.all(finding)).flat();
+    return hasCredentialsOutside
+      ? new Concealer(
+          concealed,
+          keep,
+          async () => await this.tools(userId),
+          (text) => this.git.issuedIn(text),
+        )
+      : new Concealer(concealed, keep);
   }
 
   private async keeper({ sandboxId, hasCredentialsOutside }: Holder): Promise<Keep> {
     const known = hasCredentialsOutside ? await this.placeholders.list(sandboxId) : [];
     const isInUse = known.length > 0;
     return async ({ source, value, placeholder: chosen }, repositories) => {
-      const wanted = { source: JSON.stringify(source), addresses: source.kind === 'git' ? repositories : [] };
+      const wanted = {
+        source: JSON.stringify(source),
+        addresses: this.git.addressesOf(source, repositories),
+      };
       const existing = known.findLast((each) => each.source === wanted.source);
       if (existing && wanted.addresses.every((address) => existing.addresses.includes(address))) {
         return existing.placeholder;
@@ -142,7 +149,12 @@ export class OutsideCredentials {
   }
 
   /** Before the first request leaves a sandbox, so that none is sent by what a proxy was told without them. */
-  async prepare(holder: Holder, model: ModelSource, isVisible: SecretFilter = () => false): Promise<void> {
+  async prepare(
+    holder: Holder,
+    model: ModelSource,
+    isVisible: SecretFilter = () => false,
+    work: WorkRepository | null = null,
+  ): Promise<void> {
     if (holder.hasCredentialsOutside) {
       const keep = await this.keeper(holder);
       const [concealer, shown, secrets] = await Promise.all([
@@ -151,7 +163,14 @@ export class OutsideCredentials {
         this.secrets.outside(holder.userId),
       ]);
       const visible = secrets.filter(({ name }) => isVisible(name, false));
-      const [tools] = await Promise.all([concealer.all(), ...visible.map(shown)]);
+      const { sandboxId, userId } = holder;
+      const stored = await this.tokens.current(userId);
+      const issuing = this.git.installationToken({ sandboxId, userId, stored }, work);
+      const [tools] = await Promise.all([
+        concealer.all(),
+        issuing.then(async (token) => await concealer.text(token)),
+        ...visible.map(shown),
+      ]);
       const sources = tools.map(({ source }) => JSON.stringify(source));
       await this.placeholders.forgetTools(holder.sandboxId, sources);
     }
@@ -176,7 +195,7 @@ export class OutsideCredentials {
         case 'model':
           return await this.modelInjection(userId, placeholder, source);
         case 'git':
-          return this.gitInjection(tokens, { provider: source.provider, placeholder, addresses });
+          return await this.git.of({ sandboxId, userId, stored: tokens }, { source, placeholder, addresses });
         case 'secret':
           return secretInjection(
             placeholder,
@@ -199,24 +218,6 @@ export class OutsideCredentials {
     return key === null || key.hosts.length === 0
       ? []
       : [{ placeholder, ...key, headers: MODEL_HEADERS, query: MODEL_MEMBERS }];
-  }
-
-  private gitInjection(
-    tokens: readonly StoredCredential[],
-    {
-      provider,
-      placeholder,
-      addresses,
-    }: { provider: ProviderType } & Pick<SandboxPlaceholder, 'placeholder' | 'addresses'>,
-  ): EgressInjection[] {
-    const token = this.gitToken(tokens, provider);
-    // The user may have had a token for another host before.
-    const hosts = addresses
-      .filter((address) => token !== null && address.startsWith(`${token.root}/`))
-      .flatMap((address) => repositoryPlaces(provider, address, this.config.git.servers));
-    return token === null || hosts.length === 0
-      ? []
-      : [{ placeholder, value: token.value, hosts, headers: GIT_HEADERS }];
   }
 
   /** Of tool servers as the user has them now, and of the search. @throws SecretDecryptionError */
@@ -248,23 +249,6 @@ export class OutsideCredentials {
     const { llm_api_key: value, llm_base_url: baseUrl, llm_model: named } = settings;
     const hosts = modelPlaces(model ?? named ?? '', baseUrl);
     return value === null || hosts === null ? null : { value, hosts };
-  }
-
-  /** The token of Keycloak stands for another one, which is asked for; Bitbucket's may have an address before it. */
-  private gitToken(
-    tokens: readonly StoredCredential[],
-    provider: ProviderType,
-  ): { value: string; root: string } | null {
-    const stored = tokens.find((each) => each.provider === provider);
-    if (stored === undefined || stored.provider === 'enterprise_sso') {
-      return null;
-    }
-    const { host, token } = stored;
-    const root = host === null ? this.config.git.servers[stored.provider].cloneUrl : gitHostBaseUrl(host);
-    // The sandbox's own loopback is reached without the proxy.
-    return isLoopbackHost(URL.parse(root)?.hostname ?? '')
-      ? null
-      : { value: token.slice(token.indexOf(':') + 1), root };
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { type KeyRepositories, providerWithin } from '../../../auth/key-repositories.js';
+import { type KeyRepositories, outsideRepositories, providerWithin } from '../../../auth/key-repositories.js';
 import { IdempotencyService, invalidKey } from '../../idempotency/idempotency.service.js';
 import { SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
@@ -116,9 +116,12 @@ function withKey(request: StartRequest, repositories: KeyRepositories): StartReq
   if (repositories === null) {
     return request;
   }
-  const { git_provider: named, selected_repository: repository } = request;
+  const { git_provider: named, selected_repository: repository, repositories_read: others } = request;
+  if (others && others.length > 0) {
+    throw outsideRepositories(repositories, 'repositories_read needs a key for all that its user has.');
+  }
   const provider = named ?? (repository === null ? null : providerWithin(repositories, repository));
-  return { ...request, git_provider: provider, own_repository: true };
+  return { ...request, git_provider: provider, own_repository: true, repositories_read: [] };
 }
 
 function toRow(task: StartTask): StartTaskRow {

@@ -35,7 +35,16 @@ interface PreparedFolder {
 
 type CloneSource = Pick<
   CheckoutPlan,
-  'provider' | 'name' | 'url' | 'credential' | 'branch' | 'newBranch' | 'upstream' | 'ref' | 'noPush'
+  | 'provider'
+  | 'name'
+  | 'url'
+  | 'credential'
+  | 'withheld'
+  | 'branch'
+  | 'newBranch'
+  | 'upstream'
+  | 'ref'
+  | 'noPush'
 >;
 
 /** PREPARING_REPOSITORY: makes the agent's folder, with the repository in it. Repeatable. */
@@ -54,8 +63,13 @@ export class PrepareRepositoryStep {
     const { task, sandbox, dialect } = context;
     const identity = gitIdentity(settings);
     const { llm_profile: profile = null, llm_model: model } = task.request;
-    await this.outside.prepare(sandbox, { profile, model }, visibleSecrets([task.request]));
-    const { sandbox_id: givenSandbox, selected_repository: repository } = task.request;
+    const {
+      sandbox_id: givenSandbox,
+      selected_repository: repository,
+      git_provider: provider,
+    } = task.request;
+    const work = repository === null ? null : { repository, provider };
+    await this.outside.prepare(sandbox, { profile, model }, visibleSecrets([task.request]), work);
     if (task.workingDir !== null) {
       // The parent conversation prepared it.
       return { workingDir: task.workingDir, notices: [] };

@@ -20,6 +20,13 @@ describe('checkoutFailure', () => {
     expect(checkoutFailure(WITH_TOKEN, failure, '')).toMatch(withToken);
   });
 
+  it('says why the GitHub App gave no token where one is wanted', () => {
+    const plan = { ...PLAN, withheld: 'the GitHub App is not installed for octo/app' };
+    expect(checkoutFailure(plan, 'authentication', '')).toMatch(/not installed for octo\/app/);
+    expect(checkoutFailure(plan, 'repository_not_found', '')).toMatch(/not installed for octo\/app/);
+    expect(checkoutFailure(plan, 'no_space', '')).toMatch(/no space left/);
+  });
+
   it('ends with what git wrote, without the token', () => {
     expect(checkoutFailure(WITH_TOKEN, 'failed', 'fatal: ghp_secret is bad\n')).toBe(
       'The repository octo/app could not be cloned.\nfatal: ********** is bad',

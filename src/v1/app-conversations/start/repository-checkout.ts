@@ -29,6 +29,8 @@ export interface CheckoutPlan {
   url: string;
   /** Null: anonymously. */
   credential: GitCredential | null;
+  /** Why that is none, and what to do. */
+  withheld?: string;
   folder: string;
   /** Null: the default branch. */
   branch: string | null;
@@ -132,21 +134,22 @@ export class RepositoryCheckout {
   }
 }
 
+type FailedPlan = Pick<CheckoutPlan, 'provider' | 'name' | 'branch' | 'credential' | 'withheld'>;
+
 /** Tells the user what happened and what to do, with the end of git's output. */
-export function checkoutFailure(
-  plan: Pick<CheckoutPlan, 'provider' | 'name' | 'branch' | 'credential'>,
-  failure: GitPrepareFailure,
-  output: string,
-): string {
+export function checkoutFailure(plan: FailedPlan, failure: GitPrepareFailure, output: string): string {
   const shown = withoutSecret(output, plan.credential?.password);
   return [sentence(plan, failure), tailOf(shown)].filter((part) => part !== '').join('\n');
 }
 
 function sentence(
-  { provider, name, branch, credential }: Pick<CheckoutPlan, 'provider' | 'name' | 'branch' | 'credential'>,
+  { provider, name, branch, credential, withheld }: FailedPlan,
   failure: GitPrepareFailure,
 ): string {
   const repository = `The repository ${name}`;
+  if (withheld !== undefined && (failure === 'authentication' || failure === 'repository_not_found')) {
+    return `${repository} could not be cloned without a token: ${withheld}.`;
+  }
   switch (failure) {
     case 'authentication':
       return credential === null

@@ -2,10 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { InvalidInputError, requireNone } from '../../../common/errors/domain-error.js';
 import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { parseReadable } from '../../../config/readable-repositories.js';
 import { EgressRulebook } from '../../../config/egress-rulebook.js';
 import { GitProviderError } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
 import { GIT_SERVERS, workPage } from '../../../git-providers/git-servers.js';
+import { InstallationTokens } from '../../../git-providers/tokens/installation-tokens.js';
 import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
 import { MAX_MESSAGE_TEXT } from '../api/dto/conversation-actions.dto.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
@@ -25,6 +27,7 @@ export class StartRequestReader {
     private readonly registry: GitProviderRegistry,
     private readonly config: AppConfig,
     private readonly rulebook: EgressRulebook,
+    private readonly installations: InstallationTokens,
   ) {}
 
   /**
@@ -37,6 +40,7 @@ export class StartRequestReader {
       throw invalid([], msg, 'too_long');
     }
     this.checkRules(request);
+    await this.checkReadable(userId, request);
     const task = body.suggested_task ?? null;
     if (task === null) {
       return request;
@@ -67,6 +71,32 @@ export class StartRequestReader {
         type: 'value_error',
       })),
     );
+  }
+
+  /** Without the operator's list, what the user's token may read is the host's to say; an installation's is ours. */
+  private async checkReadable(userId: string, { repositories_read: list }: StartRequest): Promise<void> {
+    if (!list) {
+      return;
+    }
+    const problem = this.rulebook.readableProblem(list);
+    if (problem !== null) {
+      throw invalid(['repositories_read'], problem);
+    }
+    const stored = await this.tokens.list(userId);
+    const isAllowed = await this.installations.policyFor(userId);
+    for (const { provider, path, isWide } of list.flatMap((text) => parseReadable(text) ?? [])) {
+      const own = stored.find((each) => each.provider === provider);
+      if (own === undefined) {
+        throw invalid(
+          ['repositories_read'],
+          `Expected repositories that a token of yours may read: store one for ${provider}.`,
+        );
+      }
+      if (own.installation && !isAllowed(isWide ? `${path}/*` : path)) {
+        const msg = `Expected repositories that the GitHub App stands in for you at (GITHUB_APP_FOR): ${path} is none.`;
+        throw invalid(['repositories_read'], msg);
+      }
+    }
   }
 
   /** The git server of a suggested task as the agent will see it. */
@@ -145,6 +175,7 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     ...(body.clone_depth !== undefined && { clone_depth: body.clone_depth }),
     ...(body.clone_filter !== undefined && { clone_filter: body.clone_filter }),
     ...(body.egress && { egress: body.egress }),
+    ...(body.repositories_read && { repositories_read: body.repositories_read }),
     ...(body.follow && { follow: body.follow }),
   };
 }

@@ -2,6 +2,7 @@ import { ApiSchema } from '@nestjs/swagger';
 import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
 import type { CloneFilter } from '@slipway/common/clone-part.js';
 import type { Visibility } from '../../../../auth/access.js';
+import { MAX_READABLE, MAX_READABLE_LENGTH } from '../../../../config/readable-repositories.js';
 import { MAX_WRITTEN_RULES } from '../../../../config/egress-rules.js';
 import { field, listOf } from '../../../../common/validation/field.js';
 import {
@@ -249,6 +250,17 @@ export class StartConversationDto {
     { nullable: true, example: { allow: ['npm'] }, maxLength: MAX_WRITTEN_RULES },
   )
   egress?: Record<string, unknown> | null;
+
+  @TextList(
+    'Other repositories that its sandbox may read (clone, archives, files, packages) and never push to, where credentials stay outside: `github:owner/name`, `github:owner/*`, `gitlab:group/*`; null: as the settings say.',
+    {
+      nullable: true,
+      example: ['github:octo/*'],
+      form: { maxItems: MAX_READABLE },
+      itemLength: MAX_READABLE_LENGTH,
+    },
+  )
+  repositories_read?: string[] | null;
 
   @Tags('Short texts by name, to find the conversation by.', { team: 'checkout' })
   tags?: ReadonlyMap<string, string> | null;

@@ -66,6 +66,7 @@ class StartRequestEchoDto {
   @ApiProperty({ type: 'integer', nullable: true, example: 50 }) clone_depth: number | null;
   @OrNull('blob:none') clone_filter: string | null;
   @OrNull(null, ANY_OBJECT) egress: object | null;
+  @OrNull(null, { type: [String] }) repositories_read: string[] | null;
   @ApiProperty({ ...TEXT_MAP, example: {} }) tags: Record<string, string>;
   @ApiProperty({ ...ANY_OBJECT, example: {} }) metadata: Record<string, unknown>;
   @OrNull(null, ANY_OBJECT) result_schema: Record<string, unknown> | null;

@@ -1,0 +1,334 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { InstallationTokens } from '../../src/git-providers/tokens/installation-tokens.js';
+import {
+  type CloneAccess,
+  RepositoryAccessService,
+} from '../../src/git-providers/repository-access.service.js';
+import type { FakeGithubApp, FakeIssued } from '../fakes/fake-github.app.js';
+import type { FakeRequest } from '../fakes/fake-server.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { APP_PERMISSIONS, githubApp } from '../support/github-app.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+const MINUTE_MS = 60_000;
+const REPOSITORY = 'octo/app';
+
+describe('the GitHub App of the operator', () => {
+  const open: { close(): Promise<void> }[] = [];
+  let hosts: GitHosts;
+  let app: TestApp;
+  let user: TestUser;
+  let github: FakeGithubApp;
+  let environment: Record<string, string>;
+
+  const isIssue = ({ method, path }: FakeRequest): boolean =>
+    method === 'POST' && path.endsWith('/access_tokens');
+  const issues = (): number => hosts.github.requests.filter(isIssue).length;
+  const standIn = async (entry: object = {}, at = app, who = user): Promise<void> => {
+    const { status } = await new TokensClient(at, who).postTokens({
+      github: { installation: true, ...entry },
+    });
+    expect(status).toBe(200);
+  };
+  const clone = async (repository = REPOSITORY, at = app, who = user): Promise<CloneAccess> =>
+    await at.app.get(RepositoryAccessService).cloneAccess(who.id, 'github', repository);
+  const issuedTo = ({ credential }: CloneAccess): FakeIssued | undefined =>
+    github.issued.get(credential?.password ?? '');
+  const start = async (other: Record<string, string>): Promise<TestApp> => {
+    const another = await createTestApp({ ...environment, ...other }, app.databaseUrl);
+    open.push(another);
+    return another;
+  };
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    hosts.worlds.github.repositories = hosts.worlds.github.repositories.map((each) =>
+      each.name === REPOSITORY ? { ...each, branches: ['feature'] } : each,
+    );
+    const made = githubApp();
+    github = made.app;
+    environment = { ...hosts.environment, ...made.environment };
+    app = await createTestApp(environment);
+  });
+  beforeEach(async () => {
+    hosts.clearFaults();
+    const { app: fresh } = githubApp();
+    Object.assign(github, fresh, { now: () => app.clock.now(), behindMs: 0, lifetimeMs: 3_600_000 });
+    hosts.worlds.github.app = github;
+    // What one test left is too old for the next.
+    app.clock.advance(120 * MINUTE_MS);
+    user = await app.createUser();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((one) => one.close()));
+  });
+  afterAll(async () => {
+    await app.close();
+    await hosts.close();
+  });
+
+  it('gives a token for one repository and what a sandbox needs', async () => {
+    await standIn();
+    const access = await clone();
+    expect(access).toMatchObject({
+      url: `${hosts.github.origin}/octo/app.git`,
+      credential: { username: 'x-access-token', password: expect.stringMatching(/^ghs_/) },
+    });
+    expect(issuedTo(access)).toMatchObject({
+      repositories: ['app'],
+      permissions: { contents: 'write', pull_requests: 'write', metadata: 'read' },
+    });
+  });
+
+  it('adds what the operator names, as far as the installation has it', async () => {
+    await standIn();
+    const other = await start({
+      GITHUB_APP_SANDBOX_PERMISSIONS: 'workflows:write,packages:write,issues:read',
+    });
+    const { permissions } = issuedTo(await clone(REPOSITORY, other)) ?? {};
+    expect(permissions).toEqual({
+      contents: 'write',
+      pull_requests: 'write',
+      metadata: 'read',
+      packages: 'read',
+      issues: 'read',
+    });
+  });
+
+  it('uses a token until ten minutes before the end that GitHub says, once for all who ask at once', async () => {
+    await standIn();
+    const first = await Promise.all([...Array(8).keys()].map(() => clone()));
+    expect(new Set(first.map(({ credential }) => credential?.password)).size).toBe(1);
+    expect(issues()).toBe(1);
+    app.clock.advance(49 * MINUTE_MS);
+    expect(await clone()).toEqual(first[0]);
+    app.clock.advance(2 * MINUTE_MS);
+    expect(await clone()).not.toEqual(first[0]);
+    expect(issues()).toBe(2);
+  });
+
+  it('goes on with the old token while GitHub is in trouble, and does not ask with each request', async () => {
+    await standIn();
+    const first = await clone();
+    app.clock.advance(52 * MINUTE_MS);
+    hosts.github.injectFault({ kind: 'status', status: 503, body: 'Busy' });
+    expect(await clone()).toEqual(first);
+    const asked = hosts.github.requests.length;
+    expect(await clone()).toEqual(first);
+    expect(hosts.github.requests.length).toBe(asked);
+    app.clock.advance(8 * MINUTE_MS);
+    await expect(clone()).rejects.toMatchObject({ code: 'upstream_error' });
+  });
+
+  it('signs by the clock of GitHub where that of the machine is ahead', async () => {
+    github.behindMs = 5 * MINUTE_MS;
+    await standIn();
+    expect((await clone()).credential?.password).toMatch(/^ghs_/);
+  });
+
+  it('gives our own calls a token of their own', async () => {
+    await standIn();
+    await clone();
+    const changes = app.app.get(RepositoryAccessService);
+    const opened = await changes.changeRequests(user.id, 'github', REPOSITORY, (host) =>
+      host.open({
+        repository: REPOSITORY,
+        sourceBranch: 'feature',
+        targetBranch: 'main',
+        title: 'A change',
+        body: '',
+        draft: false,
+      }),
+    );
+    expect(opened.number).toBeGreaterThan(0);
+    const [, own] = [...github.issued.values()];
+    expect(own).toMatchObject({
+      repositories: ['app'],
+      permissions: { pull_requests: 'write', issues: 'read', checks: 'read' },
+    });
+    expect(own?.permissions).not.toHaveProperty('actions');
+  });
+
+  it('asks who may write to a repository, though it is no user itself', async () => {
+    await standIn();
+    const rights = await app.app
+      .get(RepositoryAccessService)
+      .rightsOf(user.id, 'github', REPOSITORY, { name: 'mona', id: null, isOwner: false });
+    expect(rights).toMatchObject({ isSelf: false });
+  });
+
+  it.each([
+    ['is not installed', 'strange/thing', /not installed for strange\/thing/],
+    ['has not the repository selected', 'octo/other', /not installed for octo\/other/],
+  ])(
+    'that %s leaves a public repository to be cloned without a token, and says what to do',
+    async (_what, name, words) => {
+      github.installations = github.installations.map((each) => ({ ...each, repositories: ['app'] }));
+      await standIn();
+      expect(await clone(name)).toMatchObject({ credential: null, withheld: expect.stringMatching(words) });
+    },
+  );
+
+  it.each<[string, () => void, string, RegExp]>([
+    [
+      'is suspended',
+      () => Object.assign(github.installations[0] ?? {}, { isSuspended: true }),
+      'forbidden',
+      /suspended.*owner of octo/,
+    ],
+    [
+      'may only read',
+      () =>
+        Object.assign(github.installations[0] ?? {}, {
+          permissions: { ...APP_PERMISSIONS, contents: 'read' },
+        }),
+      'forbidden',
+      /lacks contents: write/,
+    ],
+    ['has another id', () => Object.assign(github, { id: '1' }), 'forbidden', /GITHUB_APP_ID/],
+  ])(
+    'that %s is no reason to clone without a token: who can mend it is said',
+    async (_what, change, code, words) => {
+      await standIn();
+      change();
+      await expect(clone()).rejects.toMatchObject({ code, message: expect.stringMatching(words) });
+    },
+  );
+
+  it.each([
+    [
+      'a repository that it lost meanwhile',
+      422,
+      'There is at least one repository that does not exist or is not accessible to the parent installation.',
+      /does not have the repository/,
+    ],
+    [
+      'a permission that it lost meanwhile',
+      422,
+      'The permissions requested are not granted to this installation.',
+      /lacks/,
+    ],
+    [
+      'an installation that was suspended meanwhile',
+      403,
+      'This installation has been suspended',
+      /suspended/,
+    ],
+  ])('says what to do for %s', async (_what, status, message, words) => {
+    await standIn();
+    hosts.github.injectFault({ kind: 'status', status, body: { message } }, { match: isIssue });
+    await expect(clone()).rejects.toMatchObject({ message: expect.stringMatching(words) });
+  });
+
+  it('counts a limit of requests as one, and keeps no secret in what it says', async () => {
+    await standIn();
+    const headers = { 'retry-after': '30' };
+    hosts.github.injectFault(
+      { kind: 'status', status: 403, headers, body: { message: 'rate limit' } },
+      { match: isIssue },
+    );
+    await expect(clone()).rejects.toMatchObject({ code: 'rate_limited', retryAfterSeconds: 30 });
+  });
+
+  describe('stands in', () => {
+    it('for nobody unless the operator says so, and for nobody who has not asked', async () => {
+      const other = await start({ GITHUB_APP_FOR: 'none' });
+      const client = new TokensClient(other, user);
+      const { status, body } = await client.postTokens({ github: { installation: true } });
+      expect([status, body.errors?.[0]?.msg ?? JSON.stringify(body)]).toEqual([
+        422,
+        expect.stringMatching(/GITHUB_APP_FOR/),
+      ]);
+      expect((await clone()).credential).toBeNull();
+    });
+
+    it('no longer for who asked once the operator takes that back', async () => {
+      await standIn();
+      const other = await start({ GITHUB_APP_FOR: 'none' });
+      expect(await clone(REPOSITORY, other)).toMatchObject({
+        credential: null,
+        withheld: expect.stringMatching(/GITHUB_APP_FOR/),
+      });
+      await expect(
+        other.app.get(RepositoryAccessService).changeRequests(user.id, 'github', REPOSITORY, async () => 1),
+      ).rejects.toMatchObject({ code: 'forbidden' });
+      expect(issues()).toBe(0);
+    });
+
+    it.each([
+      ['reads_only = true', 'only reads'],
+      ['disabled_at = now()', 'is disabled'],
+    ])('not for a user with %s', async (change) => {
+      await standIn();
+      await app.dataSource.query(`UPDATE users SET ${change} WHERE id = $1`, [user.id]);
+      expect((await clone()).credential).toBeNull();
+    });
+
+    it('for members of a group in the repositories of its owner alone, as long as they are seen', async () => {
+      const other = await start({
+        GITHUB_APP_FOR: 'dev=octo/*, ops=octo/infra',
+        OIDC_ISSUER: hosts.github.origin,
+        OIDC_AUDIENCE: 'slipway',
+      });
+      const identity = async (groups: string[], seenDaysAgo = 0): Promise<void> => {
+        await app.dataSource.query('DELETE FROM user_identities WHERE user_id = $1', [user.id]);
+        await app.dataSource.query(
+          `INSERT INTO user_identities (id, user_id, issuer, subject, email_verified, has_role, last_seen_at, git)
+           VALUES (gen_random_uuid(), $1::uuid, $2, $1::text, true, true, $3, $4)`,
+          [
+            user.id,
+            hosts.github.origin,
+            new Date(other.clock.now() - seenDaysAgo * 86_400_000),
+            JSON.stringify({ login: null, groups }),
+          ],
+        );
+      };
+      await standIn();
+      const token = async (repository: string): Promise<string | null> =>
+        (await clone(repository, other)).credential?.password ?? null;
+      expect(await token(REPOSITORY)).toBeNull();
+      await identity(['ops']);
+      expect(await token(REPOSITORY)).toBeNull();
+      await identity(['dev']);
+      expect(await token(REPOSITORY)).toMatch(/^ghs_/);
+      expect(await token('strange/app')).toBeNull();
+      await identity(['dev'], 31);
+      expect(await token(REPOSITORY)).toBeNull();
+    });
+
+    it.each([
+      ['beside a token', { installation: true, token: 'ghp_x' }],
+      ['at another host', { installation: true, host: 'git.example.com' }],
+      ['of another provider', { installation: true }, 'gitlab'],
+      ['with a login that is none', { installation: true, login: 'a b' }],
+      ['as a login without it', { login: 'octocat' }],
+    ])('not %s', async (_what, entry, provider = 'github') => {
+      const { status } = await new TokensClient(app, user).postTokens({ [provider]: entry });
+      expect(status).toBe(422);
+    });
+
+    it('until a token is stored, or the entry is removed', async () => {
+      await standIn({ login: 'octocat' });
+      expect(await new TokensClient(app, user).stored()).toMatchObject([
+        { installation: true, login: 'octocat' },
+      ]);
+      await new TokensClient(app, user).postTokens({ github: { token: hosts.worlds.github.token } });
+      expect(await new TokensClient(app, user).stored()).toMatchObject([
+        { installation: false, login: null },
+      ]);
+      await standIn();
+      await new TokensClient(app, user).postTokens({ github: null });
+      expect(await new TokensClient(app, user).stored()).toEqual([]);
+    });
+  });
+
+  it('knows its own tokens, until they end', async () => {
+    await standIn();
+    const token = (await clone()).credential?.password ?? '';
+    const tokens = app.app.get(InstallationTokens, { strict: false });
+    expect(tokens.issuedIn(`a ${token}. b ghs_other`)).toEqual([{ token, repository: REPOSITORY }]);
+    app.clock.advance(61 * MINUTE_MS);
+    expect(tokens.issuedIn(token)).toEqual([]);
+  });
+});

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
+import { RepositoryAccessService } from '../../src/git-providers/repository-access.service.js';
+import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
+import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
+import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
+import type { FakeGithubApp } from '../fakes/fake-github.app.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { egressPolicy } from '../support/egress-policy.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { githubApp } from '../support/github-app.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { storeProviderToken } from '../support/store-provider-token.js';
+
+const REPOSITORY = 'octo/app';
+const ADDRESS = 'https://github.com/octo/app.git';
+const MINUTE_MS = 60_000;
+
+describe('a sandbox that works by an installation of the GitHub App', () => {
+  const backend = new InProcessSandboxBackend();
+  let hosts: GitHosts;
+  let app: TestApp;
+  let github: FakeGithubApp;
+  let owner: TestUser;
+  let target: RunningSandbox;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    const made = githubApp();
+    github = made.app;
+    hosts.worlds.github.app = github;
+    const environment = {
+      ...hosts.environment,
+      ...made.environment,
+      GITHUB_CLONE_URL: 'https://github.com',
+      SANDBOX_CREDENTIALS: 'outside',
+      SANDBOX_NETWORK: 'isolated',
+    };
+    app = await createTestApp(environment, undefined, { sandboxBackend: backend });
+    github.now = () => app.clock.now();
+  });
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+    await hosts.close();
+  });
+  beforeEach(async () => {
+    hosts.clearFaults();
+    owner = await app.createUser();
+    await standIn();
+    const { id } = await new SandboxesClient(app.url, owner).running();
+    const found = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
+    if (found === null) {
+      throw new Error('the sandbox does not run');
+    }
+    target = found;
+  });
+
+  const standIn = async (): Promise<void> => {
+    const tokens = { provider_tokens: { github: { installation: true } } };
+    await request(app.url).post('/api/add-git-providers').set(owner.headers).send(tokens).expect(200);
+  };
+  const outside = (): OutsideCredentials => app.app.get(OutsideCredentials, { strict: false });
+  const injections = async (): Promise<EgressPolicy['injections']> =>
+    (await egressPolicy(app, backend, target.sandboxId)).injections;
+  const prepared = async (): Promise<string> => {
+    const model = { profile: null, model: null };
+    await outside().prepare(target, model, undefined, { repository: REPOSITORY, provider: null });
+    const { credential } = await app.app
+      .get(RepositoryAccessService, { strict: false })
+      .cloneAccess(owner.id, null, REPOSITORY);
+    return await (await outside().concealer(target)).text(credential?.password ?? '', [ADDRESS]);
+  };
+
+  it('holds a placeholder of its form, whose value goes towards the one repository alone', async () => {
+    const placeholder = await prepared();
+    const [token, ...others] = [...github.issued.keys()].toReversed();
+    expect(others.length).toBeLessThan(github.issued.size);
+    expect(placeholder).toMatch(/^ghs_/);
+    expect(placeholder).not.toContain(token?.slice(4));
+    expect(await injections()).toEqual([
+      expect.objectContaining({
+        placeholder,
+        value: token,
+        hosts: expect.arrayContaining([{ host: 'github.com', paths: ['/octo/app.git/*', '/octo/app/*'] }]),
+      }),
+    ]);
+  });
+
+  it('goes on past the end of a token: the next one stands behind the same placeholder', async () => {
+    const placeholder = await prepared();
+    const [first] = await injections();
+    app.clock.advance(55 * MINUTE_MS);
+    const [second] = await injections();
+    expect(second).toMatchObject({ placeholder });
+    expect(second?.value).toMatch(/^ghs_/);
+    expect(second?.value).not.toBe(first?.value);
+    expect(await prepared()).toBe(placeholder);
+  });
+
+  it('gets nothing once its user asks for that no more, may not, or the installation is suspended', async () => {
+    await prepared();
+    expect(await injections()).toHaveLength(1);
+    await app.dataSource.query('UPDATE users SET reads_only = true WHERE id = $1', [owner.id]);
+    expect(await injections()).toEqual([]);
+    await app.dataSource.query('UPDATE users SET reads_only = false WHERE id = $1', [owner.id]);
+    expect(await injections()).toHaveLength(1);
+    Object.assign(github.installations[0] ?? {}, { isSuspended: true });
+    app.clock.advance(61 * MINUTE_MS);
+    expect(await injections()).toEqual([]);
+    Object.assign(github.installations[0] ?? {}, { isSuspended: false });
+    app.clock.advance(MINUTE_MS);
+    expect(await injections()).toHaveLength(1);
+    await request(app.url).post('/api/unset-provider-tokens').set(owner.headers).expect(200);
+    expect(await injections()).toEqual([]);
+  });
+
+  it('goes on by the token that its user stores meanwhile', async () => {
+    const placeholder = await prepared();
+    await storeProviderToken(app, owner, 'github', 'ghp_abcdefghijklmnopqrstuvwxyz0123456789');
+    expect(await injections()).toMatchObject([
+      { placeholder, value: 'ghp_abcdefghijklmnopqrstuvwxyz0123456789' },
+    ]);
+  });
+
+  it('gives its agent a credential for its repository alone, and the same as GITHUB_TOKEN', async () => {
+    const inputs = app.app.get(AgentInputsReader, { strict: false });
+    const configuration = await inputs.readConfiguration(owner.id, null);
+    const work = { repository: REPOSITORY, provider: null };
+    const grants = { startId: 'a', own: [], limits: {}, maxBudget: null };
+    const { secrets, credentials, settings } = await inputs.read(
+      owner.id,
+      configuration,
+      grants as never,
+      work,
+    );
+    const git = await inputs.gitAccess({ userId: owner.id, ...work, limits: {} }, settings, credentials);
+    expect(git.credentials).toMatchObject([{ origin: 'https://github.com', username: 'x-access-token' }]);
+    expect(github.issued.get(git.credentials[0]?.password ?? '')?.repositories).toEqual(['app']);
+    expect(secrets.get('GITHUB_TOKEN')?.value).toBe(git.credentials[0]?.password);
+    expect(
+      (await inputs.read(owner.id, configuration, grants as never, null)).secrets.has('GITHUB_TOKEN'),
+    ).toBe(false);
+  });
+
+  it('has no token of an installation in its answers', async () => {
+    await prepared();
+    const paths = ['/api/settings', '/api/v1/secrets/search', `/api/v1/sandboxes?id=${target.sandboxId}`];
+    for (const path of paths) {
+      const { text } = await request(app.url).get(path).set(owner.headers).expect(200);
+      expect(text).not.toMatch(/ghs_/);
+    }
+  });
+});
