@@ -25,7 +25,8 @@ interface Named {
   port?: number | undefined;
 }
 
-const DEFAULT_PORTS = [80, 443];
+/** Of entries that name none. */
+export const DEFAULT_PORTS: readonly number[] = [80, 443];
 
 /** Whether a request passes: each layer lets it, or the host is always open. */
 export function decideEgress(policy: DecidingPolicy, asked: Asked): Decision {
@@ -142,7 +143,8 @@ function isTowards(entry: EgressHost & { plain?: boolean | undefined }, target: 
   return names(entry, target) && (target.isTls || entry.plain === true);
 }
 
-function names(entry: Named, { host, port }: Target): boolean {
+/** Whether an entry is for a host at a port. */
+export function names(entry: Named, { host, port }: Pick<Target, 'host' | 'port'>): boolean {
   return (
     matchesHost(entry, host) &&
     (entry.port === undefined ? DEFAULT_PORTS.includes(port) : entry.port === port)
