@@ -24,7 +24,7 @@ export const PHASES = ['setup', 'agent'] as const;
 export type EgressPhase = (typeof PHASES)[number];
 
 /** A host by its name in lower case and punycode, `*.name` for names below it, or an address. */
-const hostSchema = z.object({
+export const egressHostSchema = z.object({
   host: z.string().min(1).max(253),
   /** Without: 80 and 443. */
   port: z.int().min(1).max(65_535).optional(),
@@ -33,24 +33,24 @@ const hostSchema = z.object({
   /** Exact, or prefixes where they end in `*`. Without: all. */
   paths: z.array(z.string()).optional(),
 });
-export type EgressHost = z.infer<typeof hostSchema>;
+export type EgressHost = z.infer<typeof egressHostSchema>;
 
 /** One place's rules, presets expanded. `deny` is stronger than `allow`, and what neither names follows `default`. */
 const rulesSchema = z.object({
   default: z.enum(['allow', 'deny']),
-  allow: z.array(hostSchema),
-  deny: z.array(hostSchema.pick({ host: true, port: true })),
+  allow: z.array(egressHostSchema),
+  deny: z.array(egressHostSchema.pick({ host: true, port: true })),
   /** The owner may allow single requests that it refuses; without, it refuses them whatever is allowed once. */
   yieldsOnce: z.boolean().optional(),
 });
 export type EgressRules = z.infer<typeof rulesSchema>;
 
 /** A credential that stays outside: where a placeholder becomes its value. */
-const injectionSchema = z.object({
+export const egressInjectionSchema = z.object({
   placeholder: z.string().min(16),
   value: z.string().min(1),
   /** Towards these alone. `http` only where an entry says so. */
-  hosts: z.array(hostSchema.extend({ http: z.boolean().optional() })).min(1),
+  hosts: z.array(egressHostSchema.extend({ http: z.boolean().optional() })).min(1),
   /** Names of headers in lower case; in `authorization` inside of Basic credentials too. */
   headers: z.array(z.string()),
   /** What the whole of such a header has to be, with `{}` for the placeholder. Without: it may stand anywhere. */
@@ -58,7 +58,7 @@ const injectionSchema = z.object({
   /** Members of the query. */
   query: z.array(z.string()).optional(),
 });
-export type EgressInjection = z.infer<typeof injectionSchema>;
+export type EgressInjection = z.infer<typeof egressInjectionSchema>;
 
 export const policySchema = z.object({
   sandbox: z.string(),
@@ -69,8 +69,8 @@ export const policySchema = z.object({
    * Open whatever the layers say, for these methods and paths, and there only with a credential of the sandbox or none:
    * the hosts of the model, of the repository and of tool servers. `plain`: also without TLS (the service itself).
    */
-  open: z.array(hostSchema.extend({ plain: z.boolean().optional() })),
-  injections: z.array(injectionSchema),
+  open: z.array(egressHostSchema.extend({ plain: z.boolean().optional() })),
+  injections: z.array(egressInjectionSchema),
   /** Networks and `address:port` that may be dialled besides public addresses. */
   networks: z.array(z.string()),
   /** The sandbox's own certificate authority, in PEM. */

@@ -186,8 +186,7 @@ export class OutsideCredentials {
           return toolInjection(placeholder, currentTool(tools, source));
       }
     });
-    // Proxies refuse an answer with an empty one, which a replica of the release before may have stored.
-    return (await Promise.all(all)).flat().filter(({ value }) => value !== '');
+    return (await Promise.all(all)).flat();
   }
 
   private async modelInjection(
