@@ -20,6 +20,9 @@ export const CREDENTIAL_HEADER = 'x-slipway-sandbox-credential';
 export const DENIALS = ['rule', 'address', 'credential', 'method', 'path', 'protocol'] as const;
 export type Denial = (typeof DENIALS)[number];
 
+/** Of a name in settings, in characters. */
+export const MAX_MODEL_NAME = 1_024;
+
 export const PHASES = ['setup', 'agent'] as const;
 export type EgressPhase = (typeof PHASES)[number];
 
@@ -57,6 +60,8 @@ export const egressInjectionSchema = z.object({
   format: z.string().optional(),
   /** Members of the query. */
   query: z.array(z.string()).optional(),
+  /** The model whose key it is, as its user named it. */
+  model: z.string().optional(),
 });
 export type EgressInjection = z.infer<typeof egressInjectionSchema>;
 
@@ -106,10 +111,41 @@ export const reportedRequestSchema = z.object({
 });
 export type ReportedRequest = z.infer<typeof reportedRequestSchema>;
 
+const tokens = z.int().min(0).max(10_000_000_000);
+
+/** A call of a model that a credential of the sandbox was put in for, by what its answer says. */
+export const reportedCallSchema = z.object({
+  /** Of this proxy's calls for this sandbox, in their order, from 1 on: those up to a number are not counted again. */
+  number: z.int().min(1),
+  at: z.iso.datetime(),
+  /** The host that answered. */
+  host: z.string().max(260),
+  /** Whose key it was, as its user named it; null for the credential of a secret. */
+  model: z.string().max(MAX_MODEL_NAME).nullable(),
+  /** The model that answered, as it says; null where it does not. */
+  answeredBy: z.string().max(MAX_MODEL_NAME).nullable(),
+  /** Tokens, with those from the cache of the provider and into it. */
+  input: tokens,
+  output: tokens,
+  cacheRead: tokens,
+  cacheWrite: tokens,
+  /** In USD, where the answer says it. */
+  cost: z.number().min(0).max(1_000_000).nullable(),
+});
+export type ReportedCall = z.infer<typeof reportedCallSchema>;
+
 export const MAX_REPORTED = 500;
 export const reportsSchema = z.object({
+  /** Which of several proxies reports: a new one numbers its calls anew. */
+  proxy: z.uuid().optional(),
   reports: z
-    .array(z.object({ sandbox: z.string(), requests: z.array(reportedRequestSchema).max(MAX_REPORTED) }))
+    .array(
+      z.object({
+        sandbox: z.string(),
+        requests: z.array(reportedRequestSchema).max(MAX_REPORTED),
+        calls: z.array(reportedCallSchema).max(MAX_REPORTED).default([]),
+      }),
+    )
     .max(MAX_REPORTED),
 });
 export type EgressReports = z.infer<typeof reportsSchema>;
