@@ -23,6 +23,7 @@ import { AddEgressOfUsers1766930000000 } from './migrations/1766930000000-add-eg
 import { AddHostsOfSecrets1766940000000 } from './migrations/1766940000000-add-hosts-of-secrets.js';
 import { NameCausesAndCountEvents1766760000000 } from './migrations/1766760000000-name-causes-and-count-events.js';
 import { AddTokenRenewals1766950000000 } from './migrations/1766950000000-add-token-renewals.js';
+import { AddModelUsage1766956000000 } from './migrations/1766956000000-add-model-usage.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -51,4 +52,5 @@ export const MIGRATIONS = [
   AddEgressOfUsers1766930000000,
   AddHostsOfSecrets1766940000000,
   AddTokenRenewals1766950000000,
+  AddModelUsage1766956000000,
 ];

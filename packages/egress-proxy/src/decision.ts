@@ -26,7 +26,7 @@ interface Named {
 }
 
 /** Of entries that name none. */
-export const DEFAULT_PORTS: readonly number[] = [80, 443];
+export const WEB_PORTS: readonly number[] = [80, 443];
 
 /** Whether a request passes: each layer lets it, or the host is always open. */
 export function decideEgress(policy: DecidingPolicy, asked: Asked): Decision {
@@ -62,7 +62,7 @@ function layerDecision({ default: otherwise, allow, deny }: EgressRules, asked: 
   if (target.isAddress) {
     return { isAllowed: false, denial: 'address', rule: null };
   }
-  return otherwise === 'allow' && DEFAULT_PORTS.includes(target.port)
+  return otherwise === 'allow' && WEB_PORTS.includes(target.port)
     ? { isAllowed: true, rule: null, isOpenOnly: false }
     : { isAllowed: false, denial: 'rule', rule: null };
 }
@@ -134,7 +134,7 @@ export function allowedOnce({ once }: EgressPolicy, { host, port }: Target): str
   const written = [
     `${host}:${port}`,
     `[${host}]:${port}`,
-    ...(DEFAULT_PORTS.includes(port) ? [host, `[${host}]`] : []),
+    ...(WEB_PORTS.includes(port) ? [host, `[${host}]`] : []),
   ];
   return once.find((entry) => written.includes(entry)) ?? null;
 }
@@ -146,8 +146,7 @@ function isTowards(entry: EgressHost & { plain?: boolean | undefined }, target: 
 /** Whether an entry is for a host at a port. */
 export function names(entry: Named, { host, port }: Pick<Target, 'host' | 'port'>): boolean {
   return (
-    matchesHost(entry, host) &&
-    (entry.port === undefined ? DEFAULT_PORTS.includes(port) : entry.port === port)
+    matchesHost(entry, host) && (entry.port === undefined ? WEB_PORTS.includes(port) : entry.port === port)
   );
 }
 

@@ -3,7 +3,7 @@ import { allowedOnce, type Asked, decideEgress, decideOnce } from './decision.js
 import type { Dialer } from './dialer.js';
 import type { PolicySource } from './policy-source.js';
 import type { CallUsage } from './model-usage.js';
-import { type EgressPolicy, MAX_MODEL_NAME } from './protocol.js';
+import { type EgressPolicy, MAX_MODEL_NAME, type ReportedCall } from './protocol.js';
 import { denied, RefusedError } from './refusal.js';
 import type { ReportQueue } from './report-queue.js';
 import type { SandboxAuthorities } from './sandbox-authority.js';
@@ -105,12 +105,16 @@ export class Exchange {
     }
   }
 
-  /** Queues what a call of a model took. @param model whose key it was */
-  reportCall(model: string | null, { model: answeredBy, ...usage }: CallUsage): void {
+  /** Queues what a call of a model took. */
+  reportCall(
+    { model, asked }: Pick<ReportedCall, 'model' | 'asked'>,
+    { model: answeredBy, ...usage }: CallUsage,
+  ): void {
     this.parts.reports.addCall(this.policy.sandbox, {
       at: this.at.toISOString(),
       host: this.asked.target.host.slice(0, MAX_HOST),
       model: model?.slice(0, MAX_MODEL_NAME) ?? null,
+      asked: asked?.slice(0, MAX_MODEL_NAME) ?? null,
       answeredBy,
       ...usage,
     });

@@ -13,8 +13,7 @@ import { EchoMask, EchoMaskStream } from './echo-mask.js';
 import type { Client, Exchange, Lasting, ProxyParts } from './exchange.js';
 import { echoesOf, hasForeignCredential, type HeaderLines, injectCredentials } from './injection.js';
 import { answeredHeaders, hasBody, headerLines, headerProblem, sentHeaders } from './message-headers.js';
-import { isModelCall, ModelUsageReader } from './model-usage.js';
-import type { ReportedCall } from './protocol.js';
+import { AskedModelReader, isModelCall, ModelUsageReader } from './model-usage.js';
 import { denied, RefusedError } from './refusal.js';
 import { shownTarget } from './target.js';
 import type { UpstreamRequest } from './upstream.js';
@@ -47,7 +46,7 @@ export interface Forwarding {
 
 interface Judged extends Forwarding {
   /** The request calls a model, whose answer says what it costs. */
-  call: Pick<ReportedCall, 'model'> | null;
+  call: { model: string | null; asked: AskedModelReader } | null;
 }
 
 /** What keeps values out of an answer. */
@@ -100,11 +99,10 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     timeout: IDLE_MS,
     maxHeaderSize: MAX_HEAD_BYTES,
   };
+  const [key] = sent.used.filter(({ model }) => model !== undefined);
   // Without a value it costs the user nothing.
   const call =
-    isCall && sent.used.length > 0
-      ? { model: sent.used.find(({ model }) => model !== undefined)?.model ?? null }
-      : null;
+    isCall && sent.used.length > 0 ? { model: key?.model ?? null, asked: new AskedModelReader() } : null;
   await send({ ...forwarding, call }, options, guard);
 }
 
@@ -144,8 +142,9 @@ async function send(forwarding: Judged, options: UpstreamRequest, guard: Guard):
   client.leaving.add(leave);
   const lasting = lastingOf(client, exchange, leave);
   parts.lasting.add(lasting);
-  request.on('data', ({ length }: Buffer) => {
-    exchange.sentBytes += length;
+  request.on('data', (chunk: Buffer) => {
+    exchange.sentBytes += chunk.length;
+    forwarding.call?.asked.push(chunk);
   });
   request.pipe(upstream);
   try {
@@ -226,8 +225,8 @@ async function sendBack(
   } finally {
     // What a program does not wait for has its price, too.
     const usage = reader?.end();
-    if (usage) {
-      exchange.reportCall(call?.model ?? null, usage);
+    if (call && usage) {
+      exchange.reportCall({ model: call.model, asked: call.asked.model }, usage);
     }
   }
 }

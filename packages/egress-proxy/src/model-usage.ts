@@ -61,6 +61,27 @@ const usageSchema = z.object({
 });
 type Said = z.infer<typeof usageSchema>;
 
+const ASKED = 'model';
+
+/** The model that a request names in its body, read as it streams by. */
+export class AskedModelReader {
+  private readonly members = new JsonMembers(new Set([ASKED]));
+  private left = MAX_READ_BYTES;
+
+  push(chunk: Buffer): void {
+    this.left -= chunk.length;
+    if (this.left >= 0) {
+      this.members.write(chunk);
+    }
+  }
+
+  /** Null where it names none, as where its body is compressed. */
+  get model(): string | null {
+    const model = valueAt(this.members.found, ASKED);
+    return typeof model === 'string' && model !== '' ? model : null;
+  }
+}
+
 /**
  * What the answer of a model says about tokens, read as it streams by: a JSON text, or server-sent events. It keeps no more of it than these
  * few members.
@@ -114,17 +135,17 @@ export class ModelUsageReader {
     if (input === undefined && output === undefined) {
       return null;
     }
-    const details = said.prompt_tokens_details ?? said.input_tokens_details;
+    const parts = said.prompt_tokens_details ?? said.input_tokens_details;
     const besides = (said.cache_read_input_tokens ?? 0) + (said.cache_creation_input_tokens ?? 0);
     const total =
       (input ?? 0) + (said.toolUsePromptTokenCount ?? 0) + (said.prompt_tokens === undefined ? besides : 0);
     const cacheRead =
       said.cache_read_input_tokens ??
-      details?.cached_tokens ??
+      parts?.cached_tokens ??
       said.prompt_cache_hit_tokens ??
       said.cachedContentTokenCount ??
       0;
-    const cacheWrite = said.cache_creation_input_tokens ?? details?.cache_write_tokens ?? 0;
+    const cacheWrite = said.cache_creation_input_tokens ?? parts?.cache_write_tokens ?? 0;
     return {
       input: total,
       output: (output ?? 0) + (said.thoughtsTokenCount ?? 0),

@@ -122,6 +122,8 @@ export const reportedCallSchema = z.object({
   host: z.string().max(260),
   /** Whose key it was, as its user named it; null for the credential of a secret. */
   model: z.string().max(MAX_MODEL_NAME).nullable(),
+  /** The model that the request names; null where its body names none. */
+  asked: z.string().max(MAX_MODEL_NAME).nullable(),
   /** The model that answered, as it says; null where it does not. */
   answeredBy: z.string().max(MAX_MODEL_NAME).nullable(),
   /** Tokens, with those from the cache of the provider and into it. */

@@ -96,6 +96,7 @@ describe('ReportQueue', () => {
       at: '2026-11-29T00:00:00.000Z',
       host: 'm.example',
       model: 'm',
+      asked: null,
       answeredBy: null,
       input: 1,
       output: 1,

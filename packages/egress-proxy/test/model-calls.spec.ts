@@ -64,6 +64,7 @@ describe('a call of a model', () => {
         at: expect.any(String),
         host: 'api.example',
         model: 'openai/m',
+        asked: 'm',
         answeredBy: 'm-2026',
         input: 12,
         output: 3,

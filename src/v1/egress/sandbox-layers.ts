@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { DEFAULT_PORTS, names } from '@slipway/egress-proxy/decision.js';
+import { WEB_PORTS, names } from '@slipway/egress-proxy/decision.js';
 import type { EgressPhase, EgressRules } from '@slipway/egress-proxy/protocol.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import type { EgressHostRule, EgressRuleSet } from '../../config/egress-rules.js';
@@ -47,7 +47,7 @@ export function withOpen(
   const isLeft = (host: string, port: number): boolean =>
     !narrowing.some((entry) => names(entry, { host, port }));
   const left = open.flatMap((entry) => {
-    const ports = entry.port === undefined ? DEFAULT_PORTS : [entry.port];
+    const ports = entry.port === undefined ? WEB_PORTS : [entry.port];
     const wide = ports.filter((port) => isLeft(entry.host, port));
     return wide.length === ports.length ? [entry] : wide.map((port) => ({ ...entry, port }));
   });

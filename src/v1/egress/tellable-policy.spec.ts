@@ -61,7 +61,7 @@ describe('what a proxy is told', () => {
     const any = fc.record({ layers: fc.array(layer), open: entries, injections: fc.array(injection) });
     fc.assert(
       fc.property(any, (changes) => {
-        policySchema.parse(tellablePolicy(policy(changes)));
+        expect(policySchema.safeParse(tellablePolicy(policy(changes))).error).toBeUndefined();
       }),
       SEED,
     );
@@ -78,10 +78,10 @@ describe('what a proxy is told', () => {
           injections: [
             { ...known, hosts },
             { ...known, hosts: secretPlaces({ hosts: [name], inject: { header: 'x', format: '{}' } }) },
-            ...tools.map(({ source: _, ...tool }) => ({ ...known, ...tool })),
+            ...tools.map((tool) => ({ ...known, ...tool })),
           ],
         });
-        policySchema.parse(tellablePolicy(told));
+        expect(policySchema.safeParse(tellablePolicy(told)).error).toBeUndefined();
       }),
       SEED,
     );

@@ -5,6 +5,7 @@ import { DatabaseNotificationsModule } from '../../database/notifications/databa
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
+import { UsageModule } from '../../usage/usage.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent, EventRepository } from './store/event.repository.js';
 import { EgressDenial, EgressDenialRepository } from './egress-denial.repository.js';
@@ -13,6 +14,7 @@ import { EventsService } from './events.service.js';
 import { LogLeaseRepository } from './log-sync/log-lease.repository.js';
 import { LogReadersService } from './log-sync/log-readers.service.js';
 import { LogSync } from './log-sync/log-sync.js';
+import { SpentBudgetRepository } from './spent-budget.repository.js';
 import { SyncRequests } from './log-sync/sync-requests.js';
 import { ConversationAccessGuard } from './conversation-access.guard.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
@@ -32,6 +34,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     AgentServersModule,
     OutboundWebhooksModule,
     SandboxesModule,
+    UsageModule,
   ],
   controllers: [EventsController, EventCountController],
   providers: [
@@ -50,6 +53,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     FollowedConversationRepository,
     LogReadersService,
     LogSync,
+    SpentBudgetRepository,
     SyncRequests,
     UncountedEventsWorker,
   ],
@@ -62,6 +66,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     LogLeaseRepository,
     FollowedConversationRepository,
     LogSync,
+    SpentBudgetRepository,
     SyncRequests,
   ],
 })

@@ -241,12 +241,13 @@ export class OutsideCredentials {
   private async modelKey(
     userId: string,
     { profile, model }: ModelSource,
-  ): Promise<{ value: string; hosts: EgressInjection['hosts'] } | null> {
+  ): Promise<Pick<EgressInjection, 'value' | 'hosts' | 'model'> | null> {
     const configuration = await this.inputs.readConfiguration(userId, profile);
     const { settings } = this.inputs.withDefaults(configuration, { model, isOurs: true });
     const { llm_api_key: value, llm_base_url: baseUrl, llm_model: named } = settings;
-    const hosts = modelPlaces(model ?? named ?? '', baseUrl);
-    return value === null || hosts === null ? null : { value, hosts };
+    const used = model ?? named ?? '';
+    const hosts = modelPlaces(used, baseUrl);
+    return value === null || hosts === null ? null : { value, hosts, model: used };
   }
 
   /** The token of Keycloak stands for another one, which is asked for; Bitbucket's may have an address before it. */
