@@ -24,6 +24,7 @@ import { AddHostsOfSecrets1766940000000 } from './migrations/1766940000000-add-h
 import { NameCausesAndCountEvents1766760000000 } from './migrations/1766760000000-name-causes-and-count-events.js';
 import { AddTokenRenewals1766950000000 } from './migrations/1766950000000-add-token-renewals.js';
 import { AddModelUsage1766956000000 } from './migrations/1766956000000-add-model-usage.js';
+import { AddPhaseOfSecrets1766957000000 } from './migrations/1766957000000-add-phase-of-secrets.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -53,4 +54,5 @@ export const MIGRATIONS = [
   AddHostsOfSecrets1766940000000,
   AddTokenRenewals1766950000000,
   AddModelUsage1766956000000,
+  AddPhaseOfSecrets1766957000000,
 ];

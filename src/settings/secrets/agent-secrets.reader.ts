@@ -65,18 +65,32 @@ export class AgentSecretsReader {
     const visible = async (secrets: typeof custom): Promise<[string, AgentSecret][]> =>
       await Promise.all(
         secrets
-          .filter(({ name }) => isVisible(name, false))
+          .filter(({ name, phase }) => phase === null && isVisible(name, false))
           .map(async (secret): Promise<[string, AgentSecret]> => {
             return [secret.name, { value: await shown(secret), description: secret.description }];
           }),
       );
     const own = await visible(custom);
-    const names = new Set(own.map(([name]) => name));
+    const names = new Set(custom.filter(({ name }) => isVisible(name, false)).map(({ name }) => name));
     return new Map<string, AgentSecret>([
       ...(await visible(shared.filter(({ name }) => !names.has(name)))),
       ...[...tokens].filter(([name]) => isVisible(name, true)),
       ...own,
     ]);
+  }
+
+  /** What the setup of a sandbox alone gets, by name, as `shown` has it. @throws SecretDecryptionError */
+  async forSetup(userId: string, isVisible: SecretFilter, shown: SecretShown): Promise<Map<string, string>> {
+    const [own, shared] = await Promise.all([
+      this.secrets.read(userId),
+      this.secrets.read(INSTALLATION_ORGANIZATION_ID),
+    ]);
+    const names = new Set(own.map(({ name }) => name));
+    const all = [...shared.filter(({ name }) => !names.has(name)), ...own];
+    const given = all.filter(({ name, phase }) => phase === 'setup' && isVisible(name, false));
+    return new Map(
+      await Promise.all(given.map(async (secret) => [secret.name, await shown(secret)] as const)),
+    );
   }
 
   /** Custom secrets whose values are put in outside of sandboxes; the user's own of a name win. @throws SecretDecryptionError */
@@ -97,8 +111,8 @@ export class AgentSecretsReader {
     ]);
     const all = new Map<string, string | null>([
       ...[...tokens].filter(([name]) => isVisible(name, true)),
-      ...custom.flatMap(({ name, description }) =>
-        isVisible(name, false) ? [[name, description] as const] : [],
+      ...custom.flatMap(({ name, description, phase }) =>
+        phase === null && isVisible(name, false) ? [[name, description] as const] : [],
       ),
     ]);
     return [...all]
@@ -113,7 +127,7 @@ export class AgentSecretsReader {
   async find(userId: string, name: string, isVisible = ALL, shown = inClear): Promise<string | null> {
     const custom = isVisible(name, false) ? await this.secrets.readOne(userId, name) : null;
     if (custom !== null) {
-      return await shown(custom);
+      return custom.phase === null ? await shown(custom) : null;
     }
     if (SDK_TOKEN_NAMES.has(name)) {
       return this.find(userId, name.toUpperCase(), isVisible, shown);

@@ -16,7 +16,7 @@ const modelSourceSchema = z.object({
 export const sourceSchema = z.discriminatedUnion('kind', [
   modelSourceSchema,
   z.object({ kind: z.literal('git'), provider: z.enum(PROVIDER_TYPES) }),
-  z.object({ kind: z.literal('secret'), name: z.string() }),
+  z.object({ kind: z.literal('secret'), name: z.string(), phase: z.literal('setup').optional() }),
   toolSourceSchema,
 ]);
 /** Where a value is found whenever it is needed, so that a changed one counts at once. */

@@ -122,10 +122,13 @@ export class OutsideCredentials {
       return inClear;
     }
     const keep = given ?? (await this.keeper(holder));
-    return async ({ name, value, injection }) =>
+    return async ({ name, value, injection, phase }) =>
       injection === null
         ? value
-        : await keep({ source: { kind: 'secret', name }, value, placeholder: injection.placeholder }, []);
+        : await keep(
+            { source: secretSource({ name, phase }), value, placeholder: injection.placeholder },
+            [],
+          );
   }
 
   /**
@@ -150,10 +153,17 @@ export class OutsideCredentials {
         this.shownSecrets(holder, keep),
         this.secrets.outside(holder.userId),
       ]);
-      const visible = secrets.filter(({ name }) => isVisible(name, false));
+      const visible = secrets.filter(({ name, phase }) => phase === null && isVisible(name, false));
       const [tools] = await Promise.all([concealer.all(), ...visible.map(shown)]);
       const sources = tools.map(({ source }) => JSON.stringify(source));
       await this.placeholders.forgetTools(holder.sandboxId, sources);
+    }
+  }
+
+  /** From here on nothing is put in for secrets of a setup. Waits until every proxy knows that, where there were some. Repeatable. */
+  async endSetup({ sandboxId, hasCredentialsOutside }: Holder): Promise<void> {
+    if (hasCredentialsOutside && (await this.placeholders.forgetSetup(sandboxId))) {
+      await delay(TOLD_AGAIN_MS);
     }
   }
 
@@ -180,7 +190,7 @@ export class OutsideCredentials {
         case 'secret':
           return secretInjection(
             placeholder,
-            secrets.find(({ name }) => name === source.name),
+            secrets.find(({ name, phase }) => name === source.name && phase === (source.phase ?? null)),
           );
         case 'tool':
           return toolInjection(placeholder, currentTool(tools, source));
@@ -270,6 +280,10 @@ export class OutsideCredentials {
 
 /** One that has hosts goes there alone, whichever tool server names it. */
 const withoutHosts: SecretShown = async ({ value, injection }) => (injection === null ? value : '');
+
+function secretSource({ name, phase }: Pick<ClearSecret, 'name' | 'phase'>): CredentialSource {
+  return { kind: 'secret', name, ...(phase !== null && { phase }) };
+}
 
 function secretInjection(placeholder: string, secret: ClearSecret | undefined): EgressInjection[] {
   const { value, injection = null } = secret ?? {};
