@@ -18,6 +18,7 @@ const COMPARES_OWNERS = [
   'settings/mcp/mcp-config.repository.ts',
   'settings/secrets/custom-secret.repository.ts',
   'settings/settings.repository.ts',
+  'usage/model-usage.repository.ts',
   'v1/app-conversations/conversation.queries.ts',
   'v1/app-conversations/conversation.repository.ts',
   'v1/app-conversations/followed/followed-pull-request.repository.ts',

@@ -36,7 +36,7 @@ const MAX_HOSTS = 500;
 const MAX_HOST_LENGTH = 260;
 const HOST_EXPECTED =
   'must be a host (api.example.com, *.example.com, 192.0.2.7), with a port where it is not 80 or 443';
-const NAME = /^(\*\.)?(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/;
+const NAME = /^(?=.{1,253}$)(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/;
 const PRESET_NAME = /^[a-z][a-z0-9-]{0,40}$/;
 
 /**

@@ -27,6 +27,8 @@ import { IndexChangedConversations1766970000000 } from './migrations/17669700000
 import { LimitKeysToRepositories1766951000000 } from './migrations/1766951000000-limit-keys-to-repositories.js';
 import { IndexRepositoriesOfConversations1766952000000 } from './migrations/1766952000000-index-repositories-of-conversations.js';
 import { AddGitInstallations1766953000000 } from './migrations/1766953000000-add-git-installations.js';
+import { AddModelUsage1766956000000 } from './migrations/1766956000000-add-model-usage.js';
+import { AddPhaseOfSecrets1766957000000 } from './migrations/1766957000000-add-phase-of-secrets.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -58,5 +60,7 @@ export const MIGRATIONS = [
   LimitKeysToRepositories1766951000000,
   IndexRepositoriesOfConversations1766952000000,
   AddGitInstallations1766953000000,
+  AddModelUsage1766956000000,
+  AddPhaseOfSecrets1766957000000,
   IndexChangedConversations1766970000000,
 ];

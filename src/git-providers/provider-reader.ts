@@ -30,8 +30,11 @@ export class ProviderCalls {
     return boundedCall(milliseconds, this.clock.now());
   }
 
-  /** Bounds, in milliseconds, for a stored token. */
+  /** Bounds, in milliseconds, for a stored token. @throws GitProviderError `reauth_required` for one that has ended */
   withStored(milliseconds: number, userId: string, credential: StoredCredential): StoredTokenCall {
+    if (credential.hasEnded) {
+      throw new GitProviderError('reauth_required');
+    }
     return new StoredTokenCall(this.tokens, userId, credential, this.within(milliseconds));
   }
 }

@@ -8,6 +8,7 @@ import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
 import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -229,6 +230,38 @@ describe('starting a conversation', () => {
     expect(
       Object.keys((info as { secret_registry: { secret_sources: object } }).secret_registry.secret_sources),
     ).toEqual(expect.arrayContaining(['FROM_SETTINGS', 'ONLY_HERE']));
+  });
+
+  it('gives secrets of the setup to the setup script of a sandbox that it makes alone', async () => {
+    await storeProviderToken(app, user, 'github', TOKEN);
+    await git.commit('octo/set-up', 'main', {
+      '.openhands/setup.sh': 'echo "[$OF_SETUP]" >> seen.txt; export TOOLS=here\n',
+    });
+    const secret = { name: 'OF_SETUP', value: 'value-of-the-setup-4217', phase: 'setup' };
+    await request(app.url).post('/api/v1/secrets').set(user.headers).send(secret).expect(201);
+    const task = await client.reached(await client.start({ selected_repository: 'octo/set-up' }), 'READY');
+
+    const { workspace, folder, client: agent } = agentServer(task.sandboxId);
+    expect(await readFile(path.join(workspace, 'set-up', 'seen.txt'), 'utf8')).toBe(`[${secret.value}]\n`);
+    const info = await agent.get(`/api/conversations/${task.appConversationId}`);
+    expect(JSON.stringify(info)).not.toContain('OF_SETUP');
+    const { stdout } = await run('grep', ['-rl', secret.value, folder]);
+    expect(stdout.trim().split('\n')).toEqual([path.join(workspace, 'set-up', 'seen.txt')]);
+    const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(task.sandboxId);
+    await request(app.url)
+      .get(`/api/v1/sandboxes/${task.sandboxId}/settings/secrets/OF_SETUP`)
+      .set({ 'X-Session-API-Key': target?.sessionKey ?? '' })
+      .expect(404);
+
+    const second = { selected_repository: 'octo/set-up', sandbox_id: task.sandboxId };
+    const later = await client.reached(await client.start(second), 'READY');
+    expect(await readFile(path.join(later.workingDir ?? '', 'seen.txt'), 'utf8')).toBe('[]\n');
+
+    const changed = { name: 'OF_SETUP', phase: null };
+    await request(app.url).put('/api/v1/secrets/OF_SETUP').set(user.headers).send(changed).expect(200);
+    const last = await client.reached(await client.start(second), 'READY');
+    const given = await agent.get(`/api/conversations/${last.appConversationId}`);
+    expect(JSON.stringify(given)).toContain('OF_SETUP');
   });
 
   it('gives a conversation only those of the stored secrets that its request names', async () => {

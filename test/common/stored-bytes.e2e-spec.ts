@@ -97,6 +97,8 @@ const TESTED: Record<string, string> = {
   egress_requests: 'test/sandboxes/egress.e2e-spec.ts',
   egress_permits: 'test/sandboxes/egress-of-users.e2e-spec.ts',
   egress_denials: 'test/sandboxes/egress-of-users.e2e-spec.ts',
+  egress_meters: 'test/sandboxes/model-usage.e2e-spec.ts',
+  model_usage: 'test/sandboxes/model-usage.e2e-spec.ts',
   idempotency_keys: 'test/sandboxes/sandboxes.e2e-spec.ts',
   webhook_deliveries: 'test/outbound-webhooks/shares.e2e-spec.ts',
   push_subscriptions: 'test/outbound-webhooks/push.e2e-spec.ts',

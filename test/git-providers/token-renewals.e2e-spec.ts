@@ -5,6 +5,7 @@ import {
   ProviderTokenRepository,
   providerTokenBinding,
 } from '../../src/git-providers/tokens/provider-token.repository.js';
+import { TokenRenewals } from '../../src/git-providers/tokens/token-renewals.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
@@ -16,6 +17,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 describe.each(['github', 'gitlab', 'bitbucket'] as const)('tokens of OAuth at %s', (provider) => {
   let hosts: GitHosts;
+  let environment: Record<string, string>;
   let app: TestApp;
   let other: TestApp;
   let user: TestUser;
@@ -23,7 +25,7 @@ describe.each(['github', 'gitlab', 'bitbucket'] as const)('tokens of OAuth at %s
   beforeAll(async () => {
     hosts = await startGitHosts();
     const name = provider === 'github' ? 'GITHUB_APP_CLIENT' : `${provider.toUpperCase()}_OAUTH_CLIENT`;
-    const environment = {
+    environment = {
       ...hosts.environment,
       [`${name}_ID`]: CLIENT.clientId,
       [`${name}_SECRET`]: CLIENT.clientSecret,
@@ -93,9 +95,59 @@ describe.each(['github', 'gitlab', 'bitbucket'] as const)('tokens of OAuth at %s
     Object.assign(hosts.worlds[provider].oauth ?? {}, { refreshToken: 'another-one' });
     const { status, body } = await account();
     expect(status).toBe(401);
-    expect(body.code).toBe('invalid_git_token');
+    expect(body).toMatchObject({
+      code: 'invalid_git_token',
+      detail: expect.stringContaining('sign in again'),
+    });
     await account();
     expect(renewals()).toBe(1);
+    await store(HOUR_MS);
+    expect((await account()).status).toBe(200);
+  });
+
+  it('that a replica has lost with its process are asked for again where the host allows that, and else the user is', async () => {
+    await store(MINUTE_MS);
+    // The host has answered, and nothing of it was stored: GitHub and GitLab have ended the refresh token.
+    Object.assign(hosts.worlds[provider], { token: 'lost' });
+    Object.assign(hosts.worlds[provider].oauth ?? {}, {
+      refreshToken: provider === 'bitbucket' ? 'refresh-0' : 'lost',
+    });
+    const { status, body } = await account();
+    expect([status, body.detail]).toEqual(
+      provider === 'bitbucket' ? [200, undefined] : [401, expect.stringContaining('sign in again')],
+    );
+  });
+
+  it('are stored in the end where the database fails at first', async () => {
+    await store(MINUTE_MS);
+    const repository = app.app.get(ProviderTokenRepository, { strict: false });
+    const storing = jest.spyOn(repository, 'storeRenewed').mockRejectedValueOnce(new Error('no connection'));
+    expect((await account()).status).toBe(200);
+    storing.mockRestore();
+    expect(renewals()).toBe(1);
+    const [stored] = await repository.list(user.id);
+    expect(stored?.token).toBe(hosts.worlds[provider].token);
+  });
+
+  it('whose renewal is under way are stored before the service ends', async () => {
+    await store(-MINUTE_MS);
+    const stopping = await createTestApp(environment, app.databaseUrl);
+    const repository = stopping.app.get(ProviderTokenRepository, { strict: false });
+    const held = Promise.withResolvers<void>();
+    const real = repository.storeRenewed.bind(repository);
+    const storing = jest.spyOn(repository, 'storeRenewed').mockImplementation(async (...args) => {
+      await held.promise;
+      await real(...args);
+    });
+    const answer = stopping.app.get(TokenRenewals, { strict: false }).current(user.id);
+    await until(() => storing.mock.calls.length > 0);
+    const closed = stopping.close();
+    held.resolve();
+    await closed;
+    // What is asked for afterwards finds no database.
+    await Promise.allSettled([answer]);
+    const [stored] = await app.app.get(ProviderTokenRepository, { strict: false }).list(user.id);
+    expect(stored?.token).toBe(hosts.worlds[provider].token);
   });
 
   it('stay as they are while the host does not answer, which is not asked by each request', async () => {

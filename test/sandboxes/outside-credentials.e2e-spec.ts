@@ -72,6 +72,7 @@ describe('a sandbox whose credentials stay outside', () => {
       hosts: [{ host: 'models.example.com', port: 8443, paths: ['/v1/*'] }],
       headers: ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key'],
       query: ['key'],
+      model: 'openai/m',
     };
     expect((await policy(target)).injections).toEqual([model]);
 

@@ -7,6 +7,7 @@ import request from 'supertest';
 import type { CredentialsRequest } from '@slipway/agent-protocol/conversation-api.js';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { AgentSecretsReader } from '../../src/settings/secrets/agent-secrets.reader.js';
 import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
@@ -355,4 +356,19 @@ describe('keys of tool servers that have an address, and of the search', () => {
     expect((await started({ sandbox_id: target.sandboxId })).sandboxId).toBe(target.sandboxId);
     expect(all - (await kept())).toBe(4);
   });
+});
+
+it('puts the value of a secret of the setup in until that is over', async () => {
+  await settings(LLM);
+  await store({ name: 'PAY_KEY', value: VALUE, hosts: ['api.pay.example.com'], phase: 'setup' });
+  const target = await started();
+  expect(await injections(target)).toEqual([]);
+
+  const outside = app.app.get(OutsideCredentials, { strict: false });
+  const secrets = app.app.get(AgentSecretsReader, { strict: false });
+  const shown = await outside.shownSecrets(target);
+  const placeholder = (await secrets.forSetup(owner.id, () => true, shown)).get('PAY_KEY');
+  expect(await injections(target)).toMatchObject([{ placeholder }]);
+  await outside.endSetup(target);
+  expect(await injections(target)).toEqual([]);
 });

@@ -29,6 +29,8 @@ export interface ExecuteBashRequest {
   command: string;
   cwd?: string | null;
   timeout?: number;
+  /** Secret variables of this command alone. Not in the published API. */
+  env?: Record<string, string> | undefined;
 }
 
 export interface BashCommand {

@@ -81,6 +81,23 @@ describe('commands, files and git of the agent server', () => {
       expect(body).toMatchObject({ exit_code: 0, stderr: null });
     });
 
+    it('have secret variables of their own, which are neither logged nor given to others', async () => {
+      const value = 'secret-of-the-setup-0123456789';
+      const id = await start('echo "$TOKEN"; echo "$TOKEN" >&2; export MORE=1; env | grep -c ^TOKEN', {
+        env: { TOKEN: value },
+      });
+      await end(id);
+      expect(await whole(id, 'stdout')).toBe('<secret-hidden>\n1\n');
+      const other = await start('echo "[$TOKEN]"');
+      await end(other);
+      expect(await whole(other, 'stdout')).toBe('[]\n');
+      const all = await server.client.get('/api/bash/bash_events/search');
+      expect(JSON.stringify(all)).toContain('secret-hidden');
+      expect(JSON.stringify(all)).not.toContain(value);
+      const wrong = { command: 'true', env: { 'A B': 'x' } };
+      expect(await server.client.post('/api/bash/start_bash_command', wrong)).toMatchObject({ status: 422 });
+    });
+
     it('return only what is new', async () => {
       const id = await start('echo first; until [ -e go ]; do sleep 0.01; done; echo second');
       await until(async () => (await outputs(id)).length === 1);

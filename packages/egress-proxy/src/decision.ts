@@ -26,7 +26,8 @@ interface Named {
   port?: number | undefined;
 }
 
-const DEFAULT_PORTS = [80, 443];
+/** Of entries that name none. */
+export const WEB_PORTS: readonly number[] = [80, 443];
 
 /** Whether a request passes: each layer lets it, or the host is always open. */
 export function decideEgress(policy: DecidingPolicy, asked: Asked): Decision {
@@ -62,7 +63,7 @@ function layerDecision({ default: otherwise, allow, deny }: EgressRules, asked: 
   if (target.isAddress) {
     return { isAllowed: false, denial: 'address', rule: null };
   }
-  return otherwise === 'allow' && DEFAULT_PORTS.includes(target.port)
+  return otherwise === 'allow' && WEB_PORTS.includes(target.port)
     ? { isAllowed: true, rule: null, isOpenOnly: false }
     : { isAllowed: false, denial: 'rule', rule: null };
 }
@@ -138,7 +139,7 @@ export function allowedOnce({ once }: EgressPolicy, { host, port }: Target): str
   const written = [
     `${host}:${port}`,
     `[${host}]:${port}`,
-    ...(DEFAULT_PORTS.includes(port) ? [host, `[${host}]`] : []),
+    ...(WEB_PORTS.includes(port) ? [host, `[${host}]`] : []),
   ];
   return once.find((entry) => written.includes(entry)) ?? null;
 }
@@ -147,10 +148,10 @@ function isTowards(entry: EgressHost & { plain?: boolean | undefined }, target: 
   return names(entry, target) && (target.isTls || entry.plain === true);
 }
 
-function names(entry: Named, { host, port }: Target): boolean {
+/** Whether an entry is for a host at a port. */
+export function names(entry: Named, { host, port }: Pick<Target, 'host' | 'port'>): boolean {
   return (
-    matchesHost(entry, host) &&
-    (entry.port === undefined ? DEFAULT_PORTS.includes(port) : entry.port === port)
+    matchesHost(entry, host) && (entry.port === undefined ? WEB_PORTS.includes(port) : entry.port === port)
   );
 }
 

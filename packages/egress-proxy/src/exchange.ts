@@ -2,7 +2,8 @@ import type { Duplex } from 'node:stream';
 import { allowedOnce, type Asked, decideEgress, decideOnce } from './decision.js';
 import type { Dialer } from './dialer.js';
 import type { PolicySource } from './policy-source.js';
-import type { EgressPolicy } from './protocol.js';
+import type { CallUsage } from './model-usage.js';
+import { type EgressPolicy, MAX_MODEL_NAME, type ReportedCall } from './protocol.js';
 import { denied, RefusedError } from './refusal.js';
 import type { ReportQueue } from './report-queue.js';
 import type { SandboxAuthorities } from './sandbox-authority.js';
@@ -102,6 +103,21 @@ export class Exchange {
         { cause: error },
       );
     }
+  }
+
+  /** Queues what a call of a model took. */
+  reportCall(
+    { model, asked }: Pick<ReportedCall, 'model' | 'asked'>,
+    { model: answeredBy, ...usage }: CallUsage,
+  ): void {
+    this.parts.reports.addCall(this.policy.sandbox, {
+      at: this.at.toISOString(),
+      host: this.asked.target.host.slice(0, MAX_HOST),
+      model: model?.slice(0, MAX_MODEL_NAME) ?? null,
+      asked: asked?.slice(0, MAX_MODEL_NAME) ?? null,
+      answeredBy,
+      ...usage,
+    });
   }
 
   /** Queues what is told to the service: without the query, where programs put credentials. */

@@ -13,6 +13,7 @@ import { EchoMask, EchoMaskStream } from './echo-mask.js';
 import type { Client, Exchange, Lasting, ProxyParts } from './exchange.js';
 import { echoesOf, hasForeignCredential, type HeaderLines, injectCredentials } from './injection.js';
 import { answeredHeaders, hasBody, headerLines, headerProblem, sentHeaders } from './message-headers.js';
+import { AskedModelReader, isModelCall, ModelUsageReader } from './model-usage.js';
 import { denied, RefusedError } from './refusal.js';
 import { shownTarget } from './target.js';
 import type { UpstreamRequest } from './upstream.js';
@@ -43,6 +44,11 @@ export interface Forwarding {
   upgrade: { socket: Duplex; head: Buffer } | null;
 }
 
+interface Judged extends Forwarding {
+  /** The request calls a model, whose answer says what it costs. */
+  call: { model: string | null; asked: AskedModelReader } | null;
+}
+
 /** What keeps values out of an answer. */
 interface Guard {
   mask: EchoMask;
@@ -70,11 +76,16 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     throw denied('credential', target);
   }
   const echoes = echoesOf(policy, asked);
-  const headers = sentHeaders(request, { target, isMasked: echoes.length > 0, isUpgrade: upgrade !== null });
+  const isCall = isModelCall(method, path);
+  const headers = sentHeaders(request, {
+    target,
+    isRead: echoes.length > 0 || isCall,
+    isUpgrade: upgrade !== null,
+  });
   const sent = injectCredentials(policy, { target, path, method }, headers);
   const guard = {
     mask: new EchoMask([...echoes, ...sent.replacements]),
-    kept: sent.hasValues ? SESSION_HEADERS : [],
+    kept: sent.used.length > 0 ? SESSION_HEADERS : [],
   };
   const options: UpstreamRequest = {
     target,
@@ -88,7 +99,11 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     timeout: IDLE_MS,
     maxHeaderSize: MAX_HEAD_BYTES,
   };
-  await send(forwarding, options, guard);
+  const [key] = sent.used.filter(({ model }) => model !== undefined);
+  // Without a value it costs the user nothing.
+  const call =
+    isCall && sent.used.length > 0 ? { model: key?.model ?? null, asked: new AskedModelReader() } : null;
+  await send({ ...forwarding, call }, options, guard);
 }
 
 /** A body behind it, or another protocol, would reach the host as something that was never judged. */
@@ -100,7 +115,7 @@ function upgradeProblem({ request, upgrade }: Forwarding): string | null {
   return isPlain ? null : 'it asks for another protocol than WebSocket, or has a body';
 }
 
-async function send(forwarding: Forwarding, options: UpstreamRequest, guard: Guard): Promise<void> {
+async function send(forwarding: Judged, options: UpstreamRequest, guard: Guard): Promise<void> {
   const { parts, client, exchange, request } = forwarding;
   const upstream = begin(options, exchange);
   const answered = Promise.withResolvers<IncomingMessage | null>();
@@ -127,8 +142,9 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, guard: Gua
   client.leaving.add(leave);
   const lasting = lastingOf(client, exchange, leave);
   parts.lasting.add(lasting);
-  request.on('data', ({ length }: Buffer) => {
-    exchange.sentBytes += length;
+  request.on('data', (chunk: Buffer) => {
+    exchange.sentBytes += chunk.length;
+    forwarding.call?.asked.push(chunk);
   });
   request.pipe(upstream);
   try {
@@ -178,13 +194,13 @@ function isStale(upstream: ClientRequest, request: IncomingMessage, error: unkno
 }
 
 async function sendBack(
-  { exchange, request, response }: Forwarding,
+  { exchange, request, response, call }: Judged,
   answer: IncomingMessage,
   { mask, kept }: Guard,
 ): Promise<void> {
   const status = answer.statusCode ?? 502;
   const isEmpty = request.method === 'HEAD' || status === 204 || status === 304;
-  const decoder = mask.isEmpty || isEmpty ? null : decoderOf(answer, exchange);
+  const decoder = (mask.isEmpty && call === null) || isEmpty ? null : decoderOf(answer, exchange);
   const without = decoder
     ? ['content-encoding', 'content-length']
     : mask.keepsLength || isEmpty
@@ -202,7 +218,17 @@ async function sendBack(
   ];
   // A head that waits for the first byte of its body would keep a client from what comes later.
   response.flushHeaders();
-  await pipeline([answer, ...steps, response]);
+  const reader = call && new ModelUsageReader(answer.headers['content-type'] ?? '');
+  (decoder ?? answer).on('data', (chunk: Buffer) => reader?.push(chunk));
+  try {
+    await pipeline([answer, ...steps, response]);
+  } finally {
+    // What a program does not wait for has its price, too.
+    const usage = reader?.end();
+    if (call && usage) {
+      exchange.reportCall({ model: call.model, asked: call.asked.model }, usage);
+    }
+  }
 }
 
 /** Null where the body is as it was asked for: not compressed. @throws RefusedError where it cannot be read */
@@ -218,7 +244,7 @@ function decoderOf(answer: IncomingMessage, { asked }: Exchange): Transform | nu
     throw new RefusedError(
       null,
       502,
-      `Slipway's egress proxy cannot look for credentials in an answer of ${shownTarget(asked.target)} that is compressed by "${encoding}".`,
+      `Slipway's egress proxy cannot read an answer of ${shownTarget(asked.target)} that is compressed by "${encoding}".`,
     );
   }
   return make();

@@ -15,8 +15,8 @@ interface Injected {
   path: string;
   /** What a response may echo of this request. */
   replacements: Replacement[];
-  /** Whether any value was put in. */
-  hasValues: boolean;
+  /** Those whose value was put in. */
+  used: EgressInjection[];
 }
 
 const BASIC = /^(basic\s+)([a-z0-9+/]+={0,2})\s*$/i;
@@ -36,11 +36,10 @@ export function injectCredentials(
     }
     return sent;
   };
-  let hasValues = false;
+  const used = new Set<EgressInjection>();
   const put = (text: string, wanted: readonly EgressInjection[]): string => {
-    const changed = withValues(text, wanted);
-    hasValues ||= changed !== text;
-    return changed;
+    wanted.filter(({ placeholder }) => text.includes(placeholder)).forEach((each) => used.add(each));
+    return withValues(text, wanted);
   };
   const lines = headers.map(([name, value]) => {
     const wanted = injections.filter(({ headers: names }) => names.includes(name.toLowerCase()));
@@ -70,7 +69,7 @@ export function injectCredentials(
       injections.filter(({ query }) => query?.includes(name)),
     ),
   );
-  return { headers: lines, path, replacements, hasValues };
+  return { headers: lines, path, replacements, used: [...used] };
 }
 
 /** The scheme before a placeholder may be in upper or lower case. */

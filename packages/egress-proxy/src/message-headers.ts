@@ -62,16 +62,16 @@ export function headerProblem(
 
 interface Sending {
   target: Target;
-  /** Values may come back, and must be recognizable then. */
-  isMasked: boolean;
+  /** Its answer is read: for values that come back, and for what it cost. */
+  isRead: boolean;
   isUpgrade: boolean;
 }
 
 /** The headers that go on to the host: those of the request without what concerns this connection alone. */
-export function sentHeaders(request: IncomingMessage, { target, isMasked, isUpgrade }: Sending): HeaderLines {
+export function sentHeaders(request: IncomingMessage, { target, isRead, isUpgrade }: Sending): HeaderLines {
   const lines = headerLines(request);
   const dropped = new Set([...HOP_BY_HOP, ...namedByConnection(lines), 'host', 'expect']);
-  if (isMasked) {
+  if (isRead) {
     UNMASKABLE.forEach((name) => dropped.add(name));
   }
   dropped.delete('content-length');
@@ -79,7 +79,7 @@ export function sentHeaders(request: IncomingMessage, { target, isMasked, isUpgr
   return [
     ['Host', shownTarget(target)],
     ...lines.filter(([name]) => !dropped.has(name.toLowerCase())),
-    ...(isMasked ? [['Accept-Encoding', 'identity'] as const] : []),
+    ...(isRead ? [['Accept-Encoding', 'identity'] as const] : []),
     ...(isUpgrade ? [['Connection', 'Upgrade'] as const, ['Upgrade', 'websocket'] as const] : []),
     ...(coding === undefined ? [] : [['Transfer-Encoding', 'chunked'] as const]),
     // Without it, Node.js would announce a body.

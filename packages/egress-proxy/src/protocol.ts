@@ -20,11 +20,14 @@ export const CREDENTIAL_HEADER = 'x-slipway-sandbox-credential';
 export const DENIALS = ['rule', 'address', 'credential', 'method', 'path', 'protocol'] as const;
 export type Denial = (typeof DENIALS)[number];
 
+/** Of a name in settings, in characters. */
+export const MAX_MODEL_NAME = 1_024;
+
 export const PHASES = ['setup', 'agent'] as const;
 export type EgressPhase = (typeof PHASES)[number];
 
 /** A host by its name in lower case and punycode, `*.name` for names below it, or an address. */
-const hostSchema = z.object({
+export const egressHostSchema = z.object({
   host: z.string().min(1).max(253),
   /** Without: 80 and 443. */
   port: z.int().min(1).max(65_535).optional(),
@@ -33,26 +36,26 @@ const hostSchema = z.object({
   /** Exact, or prefixes where they end in `*`. Without: all. */
   paths: z.array(z.string()).optional(),
 });
-export type EgressHost = z.infer<typeof hostSchema>;
+export type EgressHost = z.infer<typeof egressHostSchema>;
 
 /** One place's rules, presets expanded. `deny` is stronger than `allow`, and what neither names follows `default`. */
 const rulesSchema = z.object({
   default: z.enum(['allow', 'deny']),
-  allow: z.array(hostSchema),
-  deny: z.array(hostSchema.pick({ host: true, port: true })),
+  allow: z.array(egressHostSchema),
+  deny: z.array(egressHostSchema.pick({ host: true, port: true })),
   /** The owner may allow single requests that it refuses; without, it refuses them whatever is allowed once. */
   yieldsOnce: z.boolean().optional(),
 });
 export type EgressRules = z.infer<typeof rulesSchema>;
 
 /** A credential that stays outside: where a placeholder becomes its value. */
-const injectionSchema = z.object({
+export const egressInjectionSchema = z.object({
   placeholder: z.string().min(16),
   value: z.string().min(1),
   /** Towards these alone. `http` only where an entry says so. */
   hosts: z
     .array(
-      hostSchema.extend({
+      egressHostSchema.extend({
         http: z.boolean().optional(),
         /** Besides `paths`: `*` stands for one character or more, and a query is compared too. */
         patterns: z.array(z.string()).optional(),
@@ -65,8 +68,10 @@ const injectionSchema = z.object({
   format: z.string().optional(),
   /** Members of the query. */
   query: z.array(z.string()).optional(),
+  /** The model whose key it is, as its user named it. */
+  model: z.string().optional(),
 });
-export type EgressInjection = z.infer<typeof injectionSchema>;
+export type EgressInjection = z.infer<typeof egressInjectionSchema>;
 
 export const policySchema = z.object({
   sandbox: z.string(),
@@ -77,8 +82,8 @@ export const policySchema = z.object({
    * Open whatever the layers say, for these methods and paths, and there only with a credential of the sandbox or none:
    * the hosts of the model, of the repository and of tool servers. `plain`: also without TLS (the service itself).
    */
-  open: z.array(hostSchema.extend({ plain: z.boolean().optional() })),
-  injections: z.array(injectionSchema),
+  open: z.array(egressHostSchema.extend({ plain: z.boolean().optional() })),
+  injections: z.array(egressInjectionSchema),
   /** Networks and `address:port` that may be dialled besides public addresses. */
   networks: z.array(z.string()),
   /** The sandbox's own certificate authority, in PEM. */
@@ -114,10 +119,43 @@ export const reportedRequestSchema = z.object({
 });
 export type ReportedRequest = z.infer<typeof reportedRequestSchema>;
 
+const tokens = z.int().min(0).max(10_000_000_000);
+
+/** A call of a model that a credential of the sandbox was put in for, by what its answer says. */
+export const reportedCallSchema = z.object({
+  /** Of this proxy's calls for this sandbox, in their order, from 1 on: those up to a number are not counted again. */
+  number: z.int().min(1),
+  at: z.iso.datetime(),
+  /** The host that answered. */
+  host: z.string().max(260),
+  /** Whose key it was, as its user named it; null for the credential of a secret. */
+  model: z.string().max(MAX_MODEL_NAME).nullable(),
+  /** The model that the request names; null where its body names none. */
+  asked: z.string().max(MAX_MODEL_NAME).nullable(),
+  /** The model that answered, as it says; null where it does not. */
+  answeredBy: z.string().max(MAX_MODEL_NAME).nullable(),
+  /** Tokens, with those from the cache of the provider and into it. */
+  input: tokens,
+  output: tokens,
+  cacheRead: tokens,
+  cacheWrite: tokens,
+  /** In USD, where the answer says it. */
+  cost: z.number().min(0).max(1_000_000).nullable(),
+});
+export type ReportedCall = z.infer<typeof reportedCallSchema>;
+
 export const MAX_REPORTED = 500;
 export const reportsSchema = z.object({
+  /** Which of several proxies reports: a new one numbers its calls anew. */
+  proxy: z.uuid().optional(),
   reports: z
-    .array(z.object({ sandbox: z.string(), requests: z.array(reportedRequestSchema).max(MAX_REPORTED) }))
+    .array(
+      z.object({
+        sandbox: z.string(),
+        requests: z.array(reportedRequestSchema).max(MAX_REPORTED),
+        calls: z.array(reportedCallSchema).max(MAX_REPORTED).default([]),
+      }),
+    )
     .max(MAX_REPORTED),
 });
 export type EgressReports = z.infer<typeof reportsSchema>;

@@ -90,6 +90,33 @@ describe('ReportQueue', () => {
     expect(sent[0]?.[0]?.requests.map(({ path }) => path)).toEqual(['/0', '/1', '/later-0']);
   });
 
+  it('numbers calls of models in their order, and sends them again under the same numbers', async () => {
+    const works = report;
+    const call = {
+      at: '2026-11-29T00:00:00.000Z',
+      host: 'm.example',
+      model: 'm',
+      asked: null,
+      answeredBy: null,
+      input: 1,
+      output: 1,
+      cacheRead: 0,
+      cacheWrite: 0,
+      cost: null,
+    };
+    report = () => {
+      queue.addCall('one', call);
+      return Promise.reject(new Error('away'));
+    };
+    queue.addCall('one', call);
+    queue.addCall('two', call);
+    await queue.flush();
+    report = works;
+    await queue.stop(1_000);
+    const numbers = sent[0]?.map(({ sandbox, calls }) => [sandbox, calls.map(({ number }) => number)]);
+    expect(Object.fromEntries(numbers ?? [])).toEqual({ one: [1, 3], two: [2] });
+  });
+
   it('bounds how many sandboxes wait', () => {
     for (let index = 0; index < 5_000; index += 1) {
       queue.add(`sandbox-${index}`, requested('/'));

@@ -1,15 +1,23 @@
+import { randomUUID } from 'node:crypto';
 import { RepeatedWork, within } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { type EgressReports, MAX_REPORTED, type ReportedRequest } from './protocol.js';
+import { type EgressReports, MAX_REPORTED, type ReportedCall, type ReportedRequest } from './protocol.js';
 import type { ServiceConnection } from './service-connection.js';
 
 const EVERY_MS = 1_000;
 const MAX_SANDBOXES = 4_096;
 
-/** What sandboxes asked for, on its way to the service; of more than it takes, the oldest are dropped. */
+interface Waiting {
+  requests: ReportedRequest[];
+  calls: ReportedCall[];
+}
+
+/** What sandboxes asked for, and what calls of models took, on its way to the service; of more than it takes, the oldest are dropped. */
 export class ReportQueue {
-  private readonly waiting = new Map<string, ReportedRequest[]>();
+  private readonly proxy = randomUUID();
+  private readonly waiting = new Map<string, Waiting>();
   private readonly work: RepeatedWork;
+  private lastCall = 0;
   private dropped = 0;
 
   constructor(private readonly service: Pick<ServiceConnection, 'report'>) {
@@ -20,9 +28,9 @@ export class ReportQueue {
     );
   }
 
-  /** Requests that wait for the next report. */
+  /** Requests and calls that wait for the next report. */
   get size(): number {
-    return [...this.waiting.values()].reduce((sum, { length }) => sum + length, 0);
+    return [...this.waiting.values()].reduce((sum, waiting) => sum + sizeOf(waiting), 0);
   }
 
   start(): void {
@@ -30,18 +38,12 @@ export class ReportQueue {
   }
 
   add(sandbox: string, request: ReportedRequest): void {
-    const requests = this.waiting.get(sandbox) ?? [];
-    requests.push(request);
-    if (requests.length > MAX_REPORTED) {
-      requests.shift();
-      this.dropped += 1;
-    }
-    this.waiting.set(sandbox, requests);
-    if (this.waiting.size > MAX_SANDBOXES) {
-      const [[oldest, lost] = ['', []]] = this.waiting;
-      this.waiting.delete(oldest);
-      this.dropped += lost.length;
-    }
+    this.put(sandbox, { requests: [request], calls: [] });
+  }
+
+  addCall(sandbox: string, call: Omit<ReportedCall, 'number'>): void {
+    this.lastCall += 1;
+    this.put(sandbox, { requests: [], calls: [{ number: this.lastCall, ...call }] });
   }
 
   /** Sends what waits, now. */
@@ -69,39 +71,61 @@ export class ReportQueue {
       const batch = this.takeBatch();
       due -= batch.length;
       const reports: EgressReports = {
-        reports: batch.map(([sandbox, requests]) => ({ sandbox, requests })),
+        proxy: this.proxy,
+        reports: batch.map(([sandbox, waiting]) => ({ sandbox, ...waiting })),
       };
       try {
         await this.service.report(reports);
       } catch (error) {
-        this.putBack(batch);
+        batch.forEach(([sandbox, waiting]) => this.putBack(sandbox, waiting));
         throw error;
       }
     }
   }
 
   /** As many sandboxes as fit into one report of bounded size. */
-  private takeBatch(): [string, ReportedRequest[]][] {
-    const batch: [string, ReportedRequest[]][] = [];
+  private takeBatch(): [string, Waiting][] {
+    const batch: [string, Waiting][] = [];
     let count = 0;
-    for (const [sandbox, requests] of this.waiting) {
-      count += requests.length;
+    for (const [sandbox, waiting] of this.waiting) {
+      count += sizeOf(waiting);
       if (count > MAX_REPORTED && batch.length > 0) {
         break;
       }
-      batch.push([sandbox, requests]);
+      batch.push([sandbox, waiting]);
     }
     batch.forEach(([sandbox]) => this.waiting.delete(sandbox));
     return batch;
   }
 
-  private putBack(batch: readonly (readonly [string, ReportedRequest[]])[]): void {
-    for (const [sandbox, requests] of batch) {
-      const all = [...requests, ...(this.waiting.get(sandbox) ?? [])];
-      this.dropped += Math.max(0, all.length - MAX_REPORTED);
-      this.waiting.set(sandbox, all.slice(-MAX_REPORTED));
+  private put(sandbox: string, { requests, calls }: Waiting): void {
+    const waiting = this.waiting.get(sandbox) ?? { requests: [], calls: [] };
+    waiting.requests.push(...requests);
+    waiting.calls.push(...calls);
+    this.bound(waiting.requests);
+    this.bound(waiting.calls);
+    this.waiting.set(sandbox, waiting);
+    if (this.waiting.size > MAX_SANDBOXES) {
+      const [[oldest, lost] = ['', waiting]] = this.waiting;
+      this.waiting.delete(oldest);
+      this.dropped += sizeOf(lost);
     }
   }
+
+  /** Before what came meanwhile, since calls are counted in their order. */
+  private putBack(sandbox: string, { requests, calls }: Waiting): void {
+    const since = this.waiting.get(sandbox) ?? { requests: [], calls: [] };
+    this.waiting.delete(sandbox);
+    this.put(sandbox, { requests: [...requests, ...since.requests], calls: [...calls, ...since.calls] });
+  }
+
+  private bound(list: unknown[]): void {
+    this.dropped += list.splice(0, Math.max(0, list.length - MAX_REPORTED)).length;
+  }
+}
+
+function sizeOf({ requests, calls }: Waiting): number {
+  return requests.length + calls.length;
 }
 
 /** Writes one line of JSON to standard error. Fields never hold a credential or an address with a query. */

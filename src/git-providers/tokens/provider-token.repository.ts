@@ -83,6 +83,8 @@ export interface StoredCredential extends ProviderAuth {
   installation: boolean;
   /** What the user says it is at the host. */
   login: string | null;
+  /** Its host has refused to renew it for good, so only another sign-in of the user brings a token. */
+  hasEnded: boolean;
 }
 
 /** A release that knows nothing of renewals may have stored another token since: the digest tells. */
@@ -101,8 +103,10 @@ export interface TokenToStore extends Omit<NewToken, 'kind'> {
 }
 
 /** Every request for suggested tasks reads it, even if the cache serves the rest, so no entities are built. */
-const LIST_TOKENS =
-  'SELECT provider, token, host, verified, updated_at AS "updatedAt", expires_at AS "expiresAt", installation, login FROM provider_tokens WHERE user_id = $1';
+const LIST_TOKENS = `
+  SELECT provider, token, host, verified, updated_at AS "updatedAt", expires_at AS "expiresAt", installation, login,
+    renewal IS NULL AND expires_at IS NOT NULL AS "hasEnded"
+  FROM provider_tokens WHERE user_id = $1`;
 
 /** Longer than an exchange takes: a replica that has not finished by then is dead. */
 const CLAIM = `
@@ -113,7 +117,7 @@ const CLAIM = `
 /** The claim ends by itself: a token that could not be renewed is not tried again before. */
 const CLAIM_RENEWAL = `
   UPDATE provider_tokens SET claimed_until = now() + interval '20 seconds'
-  WHERE user_id = $1 AND provider = $2 AND expires_at <= $3 AND (claimed_until IS NULL OR claimed_until < now())
+  WHERE user_id = $1 AND provider = $2 AND renewal IS NOT NULL AND expires_at <= $3 AND (claimed_until IS NULL OR claimed_until < now())
   RETURNING token, renewal`;
 
 /** Times of JavaScript have no microseconds. */
@@ -259,8 +263,13 @@ export class ProviderTokenRepository {
     });
   }
 
+  /** The token is of no use any more: only its time is left in the row, which says so. */
+  async end(userId: string, provider: ProviderType, token: string, at: Date): Promise<void> {
+    await this.changeToken(userId, provider, token, { renewal: null, expiresAt: at, claimedUntil: null });
+  }
+
   /** The token stays as it is, for as long as it lasts. */
-  async dropRenewal(userId: string, provider: ProviderType, token: string): Promise<void> {
+  private async dropRenewal(userId: string, provider: ProviderType, token: string): Promise<void> {
     await this.changeToken(userId, provider, token, { renewal: null, expiresAt: null, claimedUntil: null });
   }
 

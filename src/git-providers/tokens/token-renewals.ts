@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Injectable, Logger } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
@@ -30,6 +30,9 @@ const PATIENCE_MS = 3_000;
 const TROUBLE_MS = 20_000;
 const MAX_TROUBLED = 10_000;
 const LOOK_MS = 100;
+/** As long as nothing else may use the refresh token, which hosts end with their answer: the claim lasts a little longer. */
+const STORING_MS = 10_000;
+const STORE_AGAIN_MS = 500;
 
 /**
  * Where each host renews tokens of users, below the address that repositories are cloned from:
@@ -64,8 +67,9 @@ interface Renewed {
 
 /** Keeps tokens of OAuth that the user's client brought with a refresh token from ending. */
 @Injectable()
-export class TokenRenewals {
+export class TokenRenewals implements BeforeApplicationShutdown {
   private readonly logger = new Logger(TokenRenewals.name);
+  private readonly underWay = new Set<Promise<boolean>>();
   private readonly troubled = new LRUCache<string, true>({ max: MAX_TROUBLED, ttl: TROUBLE_MS });
 
   constructor(
@@ -74,6 +78,11 @@ export class TokenRenewals {
     private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {}
+
+  /** A token that a host has made is stored, as it has ended the one before. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await within(TIMEOUT_MS, Promise.all(this.underWay));
+  }
 
   /** Providers whose tokens at the default address can be renewed. */
   get providers(): PublicGitServerName[] {
@@ -87,7 +96,10 @@ export class TokenRenewals {
    */
   async current(userId: string): Promise<StoredCredential[]> {
     const listed = await this.tokens.list(userId);
-    const due = listed.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= this.horizon());
+    const horizon = this.horizon();
+    const due = listed.filter(
+      ({ expiresAt, hasEnded }) => !hasEnded && expiresAt !== null && expiresAt <= horizon,
+    );
     if (due.length === 0) {
       return listed;
     }
@@ -108,7 +120,7 @@ export class TokenRenewals {
     const claimed = await this.tokens.claimRenewal(userId, provider, this.horizon());
     const work =
       claimed !== null
-        ? this.exchange(name, claimed, userId)
+        ? this.begun(this.exchange(name, claimed, userId))
         : !this.troubled.has(key)
           ? this.whileClaimed(userId, provider, token)
           : Promise.resolve(true);
@@ -120,6 +132,11 @@ export class TokenRenewals {
     }
   }
 
+  private begun(work: Promise<boolean>): Promise<boolean> {
+    this.underWay.add(work);
+    return work.finally(() => this.underWay.delete(work));
+  }
+
   /** Returns false where the host is in trouble. */
   private async exchange(
     name: PublicGitServerName,
@@ -129,10 +146,10 @@ export class TokenRenewals {
     try {
       const renewed = await this.ask(name, refreshToken, userId);
       if (renewed === null) {
-        await this.tokens.dropRenewal(userId, name, token);
+        await this.tokens.end(userId, name, token, new Date(this.clock.now()));
         this.logger.warn('failed to renew git token for good', { provider: name });
       } else {
-        await this.tokens.storeRenewed(userId, name, token, renewed);
+        await this.store(userId, name, { token, renewed });
       }
       return true;
     } catch (error) {
@@ -142,12 +159,33 @@ export class TokenRenewals {
     }
   }
 
+  /** Tries for a while: what is not stored is lost with its refresh token. @throws Error of the last try */
+  private async store(
+    userId: string,
+    name: PublicGitServerName,
+    { token, renewed }: { token: string; renewed: Renewed },
+  ): Promise<void> {
+    const deadline = performance.now() + STORING_MS;
+    for (;;) {
+      try {
+        await this.tokens.storeRenewed(userId, name, token, renewed);
+        return;
+      } catch (error) {
+        if (performance.now() >= deadline) {
+          throw error;
+        }
+        this.logger.warn('failed to store renewed git token', { provider: name, error: errorMessage(error) });
+        await delay(STORE_AGAIN_MS);
+      }
+    }
+  }
+
   /** Hosts end the old token with the renewal, so all wait for the new one. Returns false where none came. */
   private async whileClaimed(userId: string, provider: ProviderType, token: string): Promise<boolean> {
     const deadline = performance.now() + PATIENCE_MS;
     while (performance.now() < deadline) {
       const stored = (await this.tokens.list(userId)).find((each) => each.provider === provider);
-      if (stored?.token !== token || stored.expiresAt === null) {
+      if (stored?.token !== token || stored.expiresAt === null || stored.hasEnded) {
         return true;
       }
       await delay(LOOK_MS);

@@ -46,10 +46,10 @@ class StoredOrganizationSecretDto extends OrganizationSecretDto {
 }
 
 function toOrganizationSecretDto(
-  { name, description, injection, createdAt }: FoundSecret,
+  { name, description, injection, phase, createdAt }: FoundSecret,
   warning: { warning?: string } = {},
 ): StoredOrganizationSecretDto {
-  const shown = toShownInjectionDto(injection);
+  const shown = toShownInjectionDto(injection, phase);
   return { name, description, ...shown, created_at: createdAt.toISOString(), ...warning };
 }
 

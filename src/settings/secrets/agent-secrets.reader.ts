@@ -64,18 +64,31 @@ export class AgentSecretsReader {
     const visible = async (secrets: ClearSecret[]): Promise<[string, AgentSecret][]> =>
       await Promise.all(
         secrets
-          .filter(({ name }) => isVisible(name, false))
+          .filter(({ name, phase }) => phase === null && isVisible(name, false))
           .map(async (secret): Promise<[string, AgentSecret]> => {
             return [secret.name, { value: await shown(secret), description: secret.description }];
           }),
       );
-    const own = await visible(stored(userId));
-    const names = new Set(own.map(([name]) => name));
+    const given = stored(userId);
+    const own = await visible(given);
+    const names = new Set(given.filter(({ name }) => isVisible(name, false)).map(({ name }) => name));
     return new Map<string, AgentSecret>([
       ...(await visible(stored(INSTALLATION_ORGANIZATION_ID).filter(({ name }) => !names.has(name)))),
       ...[...tokens].filter(([name]) => isVisible(name, true)),
       ...own,
     ]);
+  }
+
+  /** What the setup of a sandbox alone gets, by name, as `shown` has it. @throws SecretDecryptionError */
+  async forSetup(userId: string, isVisible: SecretFilter, shown: SecretShown): Promise<Map<string, string>> {
+    const stored = await this.secrets.readEach([userId, INSTALLATION_ORGANIZATION_ID]);
+    const own = stored(userId);
+    const names = new Set(own.map(({ name }) => name));
+    const all = [...stored(INSTALLATION_ORGANIZATION_ID).filter(({ name }) => !names.has(name)), ...own];
+    const given = all.filter(({ name, phase }) => phase === 'setup' && isVisible(name, false));
+    return new Map(
+      await Promise.all(given.map(async (secret) => [secret.name, await shown(secret)] as const)),
+    );
   }
 
   /** Custom secrets whose values are put in outside of sandboxes; the user's own of a name win. @throws SecretDecryptionError */
@@ -96,8 +109,8 @@ export class AgentSecretsReader {
     ]);
     const all = new Map<string, string | null>([
       ...[...tokens].filter(([name]) => isVisible(name, true)),
-      ...custom.flatMap(({ name, description }) =>
-        isVisible(name, false) ? [[name, description] as const] : [],
+      ...custom.flatMap(({ name, description, phase }) =>
+        phase === null && isVisible(name, false) ? [[name, description] as const] : [],
       ),
     ]);
     return [...all]
@@ -112,7 +125,7 @@ export class AgentSecretsReader {
   async find(userId: string, name: string, isVisible = ALL, shown = inClear): Promise<string | null> {
     const custom = isVisible(name, false) ? await this.secrets.readOne(userId, name) : null;
     if (custom !== null) {
-      return await shown(custom);
+      return custom.phase === null ? await shown(custom) : null;
     }
     if (SDK_TOKEN_NAMES.has(name)) {
       return this.find(userId, name.toUpperCase(), isVisible, shown);

@@ -30,6 +30,7 @@ import {
   injectionProblems,
   placeholderTaken,
   type SecretInjection,
+  type SecretPhase,
 } from './secret-injection.js';
 
 /** Of the placeholders that users chose, which are of one secret each. */
@@ -47,6 +48,8 @@ export class CustomSecret extends UserKeyedRow {
 
   /** Null: its value is in sandboxes. */
   @Column('jsonb', { nullable: true }) injection: SecretInjection | null;
+  /** Null: agents get it. */
+  @Column('text', { nullable: true }) phase: SecretPhase | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
@@ -65,7 +68,7 @@ export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-export type SecretDescription = Pick<CustomSecret, 'name' | 'description' | 'injection'>;
+export type SecretDescription = Pick<CustomSecret, 'name' | 'description' | 'injection' | 'phase'>;
 
 /** With whose it is. */
 export interface FoundSecret extends SecretDescription {
@@ -89,17 +92,19 @@ type NewSecret = SecretChange & { value: string };
 
 /** All in one statement; only the names in $5 get the given description where a secret is stored already. */
 const MERGE = `
-  INSERT INTO custom_secrets AS stored (user_id, name, value, description, injection)
-  SELECT $1, given.name, given.value, given.description, given.injection
-  FROM unnest($2::text[], $3::text[], $4::text[], $6::jsonb[]) AS given (name, value, description, injection)
+  INSERT INTO custom_secrets AS stored (user_id, name, value, description, injection, phase)
+  SELECT $1, given.name, given.value, given.description, given.injection, given.phase
+  FROM unnest($2::text[], $3::text[], $4::text[], $6::jsonb[], $7::text[])
+    AS given (name, value, description, injection, phase)
   ON CONFLICT (user_id, name) DO UPDATE
   SET value = excluded.value, injection = excluded.injection, updated_at = now(),
-      description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END
+      description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END,
+      phase = CASE WHEN excluded.name = ANY ($8::text[]) THEN excluded.phase ELSE stored.phase END
   RETURNING name, xmax = 0 AS created`;
 
 /** By name, from the first after $3 on; of a name that several of the owners ($1) have, that of the first of these. */
 const DESCRIBE_PAGE = `
-  SELECT DISTINCT ON (name) name, description, injection, user_id AS "ownerId", created_at AS "createdAt"
+  SELECT DISTINCT ON (name) name, description, injection, phase, user_id AS "ownerId", created_at AS "createdAt"
   FROM custom_secrets
   WHERE user_id = ANY ($1::uuid[]) AND name > $3 AND strpos(lower(name), lower($2)) > 0
   ORDER BY name, array_position($1::uuid[], user_id) LIMIT $4`;
@@ -128,7 +133,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
 
   async describe(userId: string): Promise<SecretDescription[]> {
     return this.find({
-      select: { name: true, description: true, injection: true },
+      select: { name: true, description: true, injection: true, phase: true },
       where: { userId },
       order: { name: 'ASC' },
     });
@@ -172,8 +177,8 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     if (!row) {
       throw unknownSecret(name);
     }
-    const { description, injection, createdAt } = row;
-    return { name, description, injection, ownerId, createdAt };
+    const { description, injection, phase, createdAt } = row;
+    return { name, description, injection, phase, ownerId, createdAt };
   }
 
   /**
@@ -197,6 +202,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
         value: this.encrypt(userId, name, value),
         description,
         injection,
+        phase: change.phase ?? null,
       });
       await this.checkSize(manager, userId);
       await this.audit.append(manager, { action: 'secret.create', resourceId: name, ownerId: userId });
@@ -233,6 +239,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
           // A record is bound to its name, so a new name needs a new record.
           value: this.encrypt(userId, newName, value),
           ...(description !== undefined && { description }),
+          ...(change.phase !== undefined && { phase: change.phase }),
           injection,
         },
       );
@@ -296,6 +303,8 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
       secrets.map(({ description }) => description ?? null),
       secrets.filter(({ description }) => description !== undefined).map(({ name }) => name),
       rules,
+      secrets.map(({ phase }) => phase ?? null),
+      secrets.filter(({ phase }) => phase !== undefined).map(({ name }) => name),
     ]);
     await this.checkSize(manager, userId);
     await this.audit.append(
@@ -340,8 +349,8 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
   }
 
   private inClear(row: CustomSecret): ClearSecret {
-    const { name, description, injection } = row;
-    return { name, value: this.decrypt(row), description, injection };
+    const { name, description, injection, phase } = row;
+    return { name, value: this.decrypt(row), description, injection, phase };
   }
 
   private encrypt(userId: string, name: string, value: string): string {

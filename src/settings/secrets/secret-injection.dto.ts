@@ -1,12 +1,14 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { Shown } from '../../common/openapi/responses.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
-import { Nested, Text, TextList } from '../../common/validation/field-decorators.js';
+import { Choice, Nested, Text, TextList } from '../../common/validation/field-decorators.js';
 import {
   type InjectionChange,
   MIN_PLACEHOLDER,
   parseSecretHost,
+  SECRET_PHASES,
   type SecretInjection,
+  type SecretPhase,
 } from './secret-injection.js';
 
 const MAX_HOSTS = 20;
@@ -42,7 +44,7 @@ class SecretInjectDto {
   format?: string | null;
 }
 
-/** What a request says of where a secret goes; for secrets of any owner. */
+/** What a request says of where a secret goes, and when; for secrets of any owner. */
 export class SecretInjectionDto implements InjectionChange {
   @TextList(
     'Hosts (`name`, `name:port`, `*.name`) that the value is sent to, by https alone unless one is written `http://name`. Where credentials stay outside (`SANDBOX_CREDENTIALS=outside`), sandboxes hold a placeholder, and a proxy puts the value in towards these. Absent keeps the stored ones; null or none: the value is in sandboxes, in clear.',
@@ -94,6 +96,12 @@ export class SecretInjectionDto implements InjectionChange {
     },
   )
   placeholder?: string | null;
+
+  @Choice(
+    '`setup`: only `.openhands/setup.sh` of a start that makes its sandbox gets it, as a variable, and it is gone before an agent begins. Absent keeps what is stored; null: agents get it.',
+    { nullable: true, values: SECRET_PHASES, example: 'setup' },
+  )
+  phase?: SecretPhase | null;
 }
 
 @ApiSchema({ name: 'SecretInject' })
@@ -121,11 +129,18 @@ export class ShownInjectionDto {
 
   @Shown('Paths for which it is put in; absent: all.', ['/v1/*'], { type: [String], required: false })
   paths?: string[];
+
+  @Shown('`setup`: only the setup of sandboxes gets it. Absent: agents do.', 'setup', {
+    enum: [...SECRET_PHASES],
+    required: false,
+  })
+  phase?: SecretPhase;
 }
 
 export function toShownInjectionDto(
   injection: SecretInjection | null,
+  phase: SecretPhase | null,
 ): Omit<SecretInjection, 'placeholder'> | object {
   const { placeholder: _, ...shown } = injection ?? {};
-  return shown;
+  return { ...shown, ...(phase !== null && { phase }) };
 }

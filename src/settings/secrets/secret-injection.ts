@@ -13,6 +13,10 @@ export interface SecretInjection {
   placeholder?: string;
 }
 
+/** When a secret is in sandboxes; null: always. */
+export const SECRET_PHASES = ['setup'] as const;
+export type SecretPhase = (typeof SECRET_PHASES)[number];
+
 /** What a request says of it: what is absent stays as it is stored, and null is what holds without. */
 export interface InjectionChange {
   hosts?: readonly string[] | null;
@@ -20,6 +24,7 @@ export interface InjectionChange {
   methods?: string[] | null;
   paths?: string[] | null;
   placeholder?: string | null;
+  phase?: SecretPhase | null;
 }
 
 const VALUE = '{}';

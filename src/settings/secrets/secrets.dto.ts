@@ -142,8 +142,9 @@ export function toSecretDescriptionDto({
   name,
   description,
   injection,
+  phase,
 }: SecretDescription): SecretDescriptionDto {
-  return { name, description, ...toShownInjectionDto(injection) };
+  return { name, description, ...toShownInjectionDto(injection, phase) };
 }
 
 export class SecretSearchDto extends PageQuery('Most secrets of a page.') {
@@ -164,9 +165,9 @@ class SecretWithoutValueDto extends SecretDescriptionDto {
 }
 
 export function toSecretWithoutValueDto(secret: FoundSecret): SecretWithoutValueDto {
-  const { name, description, injection, ownerId } = secret;
+  const { name, description, injection, phase, ownerId } = secret;
   const scope = ownerId === INSTALLATION_ORGANIZATION_ID ? 'organization' : 'user';
-  return { name, description, scope, ...toShownInjectionDto(injection) };
+  return { name, description, scope, ...toShownInjectionDto(injection, phase) };
 }
 
 @ApiSchema({ name: 'CustomSecretPage' })

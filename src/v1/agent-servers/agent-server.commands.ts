@@ -21,6 +21,8 @@ interface AgentCommand {
   cwd: string | null;
   timeoutSeconds: number;
   keepCharacters?: number;
+  /** Secret variables, which our agent server neither keeps nor logs. */
+  env?: Readonly<Record<string, string>>;
   signal: AbortSignal;
 }
 
@@ -38,10 +40,10 @@ export class AgentServerCommands {
 
   /** Runs a command to its end. Throws AgentServerError, or the signal's reason when it aborts. */
   async run(target: AgentServerTarget, call: AgentCommand): Promise<AgentCommandResult> {
-    const { command, cwd, timeoutSeconds, signal, keepCharacters = TAIL_CHARACTERS } = call;
+    const { command, cwd, timeoutSeconds, env, signal, keepCharacters = TAIL_CHARACTERS } = call;
     const started = await this.http.json(target, '/api/bash/start_bash_command', {
       method: 'POST',
-      body: { command, timeout: timeoutSeconds, ...(cwd !== null && { cwd }) },
+      body: { command, timeout: timeoutSeconds, ...(cwd !== null && { cwd }), ...(env && { env }) },
       signal,
     });
     const id = jsonText(started, 'id');

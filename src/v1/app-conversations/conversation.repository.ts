@@ -13,11 +13,9 @@ import {
 } from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { toHexId } from '../../common/identifiers.js';
+import { ACCESS_CHANNEL } from '../events/accessed-conversation.repository.js';
 import { EgressDenialRepository } from '../events/egress-denial.repository.js';
-import {
-  ACCESS_CHANNEL,
-  FollowedConversationRepository,
-} from '../events/followed-conversation.repository.js';
+import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';

@@ -14,6 +14,7 @@ import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
 import { OpenHosts } from './open-hosts.js';
 import { SandboxLayers } from './sandbox-layers.js';
+import { tellablePolicy } from './tellable-policy.js';
 
 /** A change of rules or settings reaches running sandboxes within this time. */
 const MAX_AGE_SECONDS = 5;
@@ -54,7 +55,7 @@ export class EgressPoliciesService {
     }
     const { phase, layers } = await this.layers.of(current, open);
     const maxAgeSeconds = hasOutside ? OUTSIDE_MAX_AGE_SECONDS : MAX_AGE_SECONDS;
-    return {
+    return tellablePolicy({
       sandbox: sandbox.id,
       phase,
       layers,
@@ -68,6 +69,6 @@ export class EgressPoliciesService {
       authority,
       once,
       maxAgeSeconds: phase === 'setup' ? Math.min(maxAgeSeconds, SETUP_MAX_AGE_SECONDS) : maxAgeSeconds,
-    };
+    });
   }
 }

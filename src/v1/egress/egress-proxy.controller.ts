@@ -27,6 +27,7 @@ import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
 import { EgressRequestRepository } from './egress-request.repository.js';
+import { ModelCallsService } from './model-calls.service.js';
 import { EgressPoliciesService } from './egress-policies.service.js';
 
 /** From which the key is derived that the service and its proxies share. */
@@ -57,6 +58,7 @@ export class EgressProxyController {
     private readonly policies: EgressPoliciesService,
     private readonly requests: EgressRequestRepository,
     private readonly permits: EgressPermitRepository,
+    private readonly calls: ModelCallsService,
   ) {}
 
   @Get(EGRESS_PATHS.policy)
@@ -86,8 +88,12 @@ export class EgressProxyController {
     if (!reports.success) {
       throw new DomainError('invalid_input', 'Expected the report of an egress proxy.');
     }
-    for (const { sandbox, requests } of reports.data.reports) {
+    const { proxy, reports: all } = reports.data;
+    for (const { sandbox, requests, calls } of all) {
       await this.requests.append(sandbox, requests);
+      if (proxy !== undefined) {
+        await this.calls.count(sandbox, proxy, calls);
+      }
     }
   }
 }

@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuditModule } from '../../audit/audit.module.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
+import { UsageModule } from '../../usage/usage.module.js';
 import { AppConversationsModule } from '../app-conversations/app-conversations.module.js';
 import { EventsModule } from '../events/events.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
@@ -14,13 +15,15 @@ import { EgressProxyController } from './egress-proxy.controller.js';
 import { EgressProxyProcess } from './egress-proxy.process.js';
 import { EgressRequest, EgressRequestRepository } from './egress-request.repository.js';
 import { EgressController } from './egress.controller.js';
+import { EgressMeter, EgressMeterRepository } from './egress-meter.repository.js';
+import { ModelCallsService } from './model-calls.service.js';
 import { OpenHosts } from './open-hosts.js';
 import { SandboxLayers } from './sandbox-layers.js';
 
 /** What sandboxes may reach where there are rules. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([EgressPermit, EgressRequest]),
+    TypeOrmModule.forFeature([EgressMeter, EgressPermit, EgressRequest]),
     AppConversationsModule,
     AuditModule,
     EventsModule,
@@ -28,14 +31,17 @@ import { SandboxLayers } from './sandbox-layers.js';
     SandboxSpecsModule,
     SandboxesModule,
     SettingsModule,
+    UsageModule,
   ],
   controllers: [EgressController, EgressProxyController],
   providers: [
+    EgressMeterRepository,
     EgressPermitRepository,
     EgressPermitsService,
     EgressPoliciesService,
     EgressProxyProcess,
     EgressRequestRepository,
+    ModelCallsService,
     OpenHosts,
     SandboxLayers,
   ],

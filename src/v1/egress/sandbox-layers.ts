@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { WEB_PORTS, names } from '@slipway/egress-proxy/decision.js';
 import type { EgressPhase, EgressRules } from '@slipway/egress-proxy/protocol.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import type { EgressHostRule, EgressRuleSet } from '../../config/egress-rules.js';
@@ -17,7 +18,7 @@ export class SandboxLayers {
     private readonly egress: SandboxEgress,
   ) {}
 
-  /** @param open hosts that are open in each layer which does not deny them */
+  /** @param open hosts that are open in each layer which does not deny them, or says methods or paths for them */
   async of(
     sandbox: RuledSandbox,
     open: readonly EgressHostRule[] = [],
@@ -25,7 +26,7 @@ export class SandboxLayers {
     const phase = sandbox.egressSetup === 'open' ? 'setup' : 'agent';
     const toLayer = (rules: EgressRuleSet, yieldsOnce: boolean): EgressRules => {
       const { default: otherwise, allow, deny } = (phase === 'setup' ? rules.setup : null) ?? rules;
-      return { default: otherwise, allow: [...allow, ...open], deny, ...(yieldsOnce && { yieldsOnce }) };
+      return { default: otherwise, allow: withOpen(allow, open), deny, ...(yieldsOnce && { yieldsOnce }) };
     };
     const spec = this.specs.find(sandbox.specId);
     const firm = spec === null ? [NO_HOSTS] : this.rulebook.layersOf(spec);
@@ -35,4 +36,20 @@ export class SandboxLayers {
       layers: [...firm.map((each) => toLayer(each, false)), ...own.map((each) => toLayer(each, true))],
     };
   }
+}
+
+/** Hosts that are always open among those that rules allow, at ports for which no rule says methods or paths. */
+export function withOpen(
+  allow: readonly EgressHostRule[],
+  open: readonly EgressHostRule[],
+): EgressHostRule[] {
+  const narrowing = allow.filter(({ methods, paths }) => methods !== undefined || paths !== undefined);
+  const isLeft = (host: string, port: number): boolean =>
+    !narrowing.some((entry) => names(entry, { host, port }));
+  const left = open.flatMap((entry) => {
+    const ports = entry.port === undefined ? WEB_PORTS : [entry.port];
+    const wide = ports.filter((port) => isLeft(entry.host, port));
+    return wide.length === ports.length ? [entry] : wide.map((port) => ({ ...entry, port }));
+  });
+  return [...allow, ...left];
 }

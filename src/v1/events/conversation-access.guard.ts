@@ -16,7 +16,7 @@ import { type AuthenticatedRequest, authenticatedUser } from '../../auth/auth.de
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { FURTHER_PROBLEMS, thrown } from '../../common/openapi/api-route.js';
 import { unknownConversation } from './events.service.js';
-import { FollowedConversationRepository } from './followed-conversation.repository.js';
+import { AccessedConversationRepository } from './accessed-conversation.repository.js';
 
 const ACCESS = 'slipway:conversation-access';
 
@@ -33,7 +33,7 @@ interface ConversationRequest extends AuthenticatedRequest {
 export class ConversationAccessGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
-    private readonly conversations: FollowedConversationRepository,
+    private readonly conversations: AccessedConversationRepository,
     private readonly audit: AuditRepository,
     private readonly dataSource: DataSource,
   ) {}
@@ -44,7 +44,7 @@ export class ConversationAccessGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<ConversationRequest>();
     const caller = authenticatedUser(context);
     const id = parseHexId(String(request.params['conversation_id'] ?? request.params['id']));
-    const row = id === null ? null : await this.conversations.accessed(id);
+    const row = id === null ? null : await this.conversations.find(id);
     const isKnown = row !== null && requireAccess(caller, access, row);
     if (!isKnown && caller.repositories !== null) {
       // Services would find it among those of the key's user.

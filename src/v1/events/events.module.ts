@@ -5,6 +5,7 @@ import { DatabaseNotificationsModule } from '../../database/notifications/databa
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
+import { UsageModule } from '../../usage/usage.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent, EventRepository } from './store/event.repository.js';
 import { EgressDenial, EgressDenialRepository } from './egress-denial.repository.js';
@@ -13,7 +14,9 @@ import { EventsService } from './events.service.js';
 import { LogLeaseRepository } from './log-sync/log-lease.repository.js';
 import { LogReadersService } from './log-sync/log-readers.service.js';
 import { LogSync } from './log-sync/log-sync.js';
+import { SpentBudgetRepository } from './spent-budget.repository.js';
 import { SyncRequests } from './log-sync/sync-requests.js';
+import { AccessedConversationRepository } from './accessed-conversation.repository.js';
 import { ConversationAccessGuard } from './conversation-access.guard.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import { FollowedConversationRepository } from './followed-conversation.repository.js';
@@ -33,9 +36,11 @@ import { ReadAccess } from './stream/read-access.js';
     AgentServersModule,
     OutboundWebhooksModule,
     SandboxesModule,
+    UsageModule,
   ],
   controllers: [EventsController, EventCountController],
   providers: [
+    AccessedConversationRepository,
     ConversationAccessGuard,
     ConversationUpdates,
     EgressDenialRepository,
@@ -52,10 +57,12 @@ import { ReadAccess } from './stream/read-access.js';
     LogReadersService,
     LogSync,
     ReadAccess,
+    SpentBudgetRepository,
     SyncRequests,
     UncountedEventsWorker,
   ],
   exports: [
+    AccessedConversationRepository,
     ConversationAccessGuard,
     ConversationUpdates,
     EgressDenialRepository,
@@ -65,6 +72,7 @@ import { ReadAccess } from './stream/read-access.js';
     FollowedConversationRepository,
     LogSync,
     ReadAccess,
+    SpentBudgetRepository,
     SyncRequests,
   ],
 })

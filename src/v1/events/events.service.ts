@@ -8,6 +8,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
 import { isAgentEvent } from '../agent-servers/agent-server.client.js';
+import { AccessedConversationRepository } from './accessed-conversation.repository.js';
 import { FollowedConversationRepository, type StoredLog } from './followed-conversation.repository.js';
 import { type EventFilter, EventQueries } from './store/event.queries.js';
 
@@ -26,6 +27,7 @@ export interface EventSearch extends EventFilter {
 export class EventsService {
   constructor(
     private readonly conversations: FollowedConversationRepository,
+    private readonly accessed: AccessedConversationRepository,
     private readonly events: EventQueries,
   ) {}
 
@@ -72,7 +74,7 @@ export class EventsService {
   /** 0 for a conversation that the caller may not read. */
   async countOrNone(caller: AuthUser, conversationId: string, filter: EventFilter): Promise<number> {
     const id = parseHexId(conversationId);
-    const row = id === null ? null : await this.conversations.accessed(id);
+    const row = id === null ? null : await this.accessed.find(id);
     const isReadable = row !== null && may(caller, 'read', row);
     if (!isReadable && caller.repositories !== null) {
       return 0;

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, In, Repository } from 'typeorm';
-import type { AccessedRow } from '../../auth/access.js';
 import {
   type ConversationFailure,
   type ConversationStatus,
@@ -20,14 +19,12 @@ import {
   type WebhookEvent,
 } from '../../outbound-webhooks/webhook-event.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
+import { ModelUsageRepository, type Spender } from '../../usage/model-usage.repository.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import type { ObservedState } from './store/observed-state.js';
 
 /** Payload: the id of a conversation. */
 export const OPENED_CHANNEL = 'conversation_opened';
-
-/** Payload: the id of a conversation that others may read than before. */
-export const ACCESS_CHANNEL = 'conversation_access';
 
 /** Payload: the id of a conversation. */
 export const REMOVED_CHANNEL = 'conversation_removed';
@@ -130,9 +127,9 @@ const LOG_OF_USER = `
     THEN jsonb_build_object('execution_status', execution_status, 'error', error) END AS failure
   FROM followed_conversations WHERE id = $1 AND user_id = $2`;
 
-const ACCESSED = `
-  SELECT id, user_id AS "userId", visibility, git_provider AS "gitProvider", selected_repository AS "selectedRepository"
-  FROM app_conversations WHERE id = ANY ($1::uuid[])`;
+const SPENDER = `
+  SELECT f.id AS "conversationId", c.llm_model AS model, c.metadata ->> 'automation_id' AS "automationId"
+  FROM followed_conversations f LEFT JOIN app_conversations c ON c.id = f.id WHERE f.id = $1`;
 
 const PROGRESS = `
   SELECT event_count AS "eventCount", last_event_id AS "lastEventId", event_bytes::float8 AS bytes, is_full AS "isFull",
@@ -181,6 +178,7 @@ export class FollowedConversationRepository {
     @InjectRepository(FollowedConversation) private readonly rows: Repository<FollowedConversation>,
     private readonly notifications: DatabaseNotifications,
     private readonly webhooks: WebhookDeliveryRepository,
+    private readonly usage: ModelUsageRepository,
     private readonly config: AppConfig,
   ) {}
 
@@ -246,17 +244,6 @@ export class FollowedConversationRepository {
     return log;
   }
 
-  /** Whose the conversation is, and who reads it; null for an unknown one. */
-  async accessed(id: string): Promise<AccessedRow | null> {
-    return (await this.accessedOf([id])).get(id) ?? null;
-  }
-
-  /** By their ids; unknown ones are left out. */
-  async accessedOf(ids: readonly string[]): Promise<Map<string, AccessedRow>> {
-    const rows = await this.dataSource.query<(AccessedRow & { id: string })[]>(ACCESSED, [ids]);
-    return new Map(rows.map((row) => [row.id, row]));
-  }
-
   /** Numbers of the last events; removed conversations are left out. */
   async eventCounts(ids: readonly string[]): Promise<Map<string, number>> {
     const rows = await this.rows.find({
@@ -281,24 +268,66 @@ export class FollowedConversationRepository {
   }
 
   /**
+   * Stores what proxies have counted where the agent server tells less, in USD.
+   * @returns whether its agent works though its budget is spent
+   */
+  async raiseCost(manager: EntityManager, id: string, cost: number): Promise<boolean> {
+    const row = await manager.findOneBy(FollowedConversation, { id });
+    if (!row?.metrics) {
+      return false;
+    }
+    const { accumulated_cost: known, max_budget_per_task: budget } = row.metrics;
+    const accumulated = Math.min(Math.max(known, cost), MAX_COST);
+    if (accumulated > known) {
+      await this.change(manager, id, { metrics: { ...row.metrics, accumulated_cost: accumulated } });
+    }
+    return row.executionStatus === 'running' && budget !== null && accumulated >= budget;
+  }
+
+  /**
    * Stores an observed state, unless the log has changed since `before`, and reports a new status and a budget that is
    * nearly spent to webhook endpoints.
    * @returns the members that changed; null when none did
    */
   async updateState(
     id: string,
-    { executionStatus, metrics, title, result, error }: ObservedState,
+    state: ObservedState,
     manager?: EntityManager,
     before?: LogProgress,
   ): Promise<ObservedState | null> {
-    if ([executionStatus, metrics, title, result, error].every((member) => member === undefined)) {
+    if (Object.values(state).every((member) => member === undefined)) {
       return null;
     }
     if (manager === undefined) {
-      return this.dataSource.transaction((own) =>
-        this.updateState(id, { executionStatus, metrics, title, result, error }, own, before),
-      );
+      return this.dataSource.transaction((own) => this.updateState(id, state, own, before));
     }
+    const changes = await this.change(manager, id, state, before);
+    if (changes?.metrics_changed === true && changes.metrics) {
+      const { user_id: userId, metrics, metrics_before: known } = changes;
+      const owner = { userId, ...(await this.spender(manager, id)) };
+      await this.usage.addReported(manager, owner, { metrics, known });
+    }
+    return changes
+      ? {
+          ...(changes.status_changed && { executionStatus: state.executionStatus }),
+          ...(changes.metrics_changed && changes.metrics && { metrics: changes.metrics }),
+          ...(changes.title_changed && { title: state.title }),
+        }
+      : null;
+  }
+
+  /** Under what a conversation's calls of models are counted. */
+  async spender(manager: EntityManager, id: string): Promise<Spender> {
+    const [row] = await manager.query<Spender[]>(SPENDER, [id]);
+    return row ?? { conversationId: id, automationId: null, model: null };
+  }
+
+  private async change(
+    manager: EntityManager,
+    id: string,
+    { executionStatus, metrics, title, result, error }: ObservedState,
+    before?: LogProgress,
+  ): Promise<StateChanges | null> {
     const [rows] = await manager.query<[StateChanges[], number]>(UPDATE_STATE, [
       id,
       executionStatus ?? null,
@@ -313,13 +342,7 @@ export class FollowedConversationRepository {
     if (changes?.status_changed === true || changes?.metrics_changed === true) {
       await this.report(manager, id, changes, executionStatus);
     }
-    return changes
-      ? {
-          ...(changes.status_changed && executionStatus !== undefined && { executionStatus }),
-          ...(changes.metrics_changed && changes.metrics && { metrics: changes.metrics }),
-          ...(changes.title_changed && title !== undefined && { title }),
-        }
-      : null;
+    return changes ?? null;
   }
 
   private async report(

@@ -11,7 +11,7 @@ import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { resolvePath, type ToolView } from '../tool-view.js';
 import { runCommand } from '../process-tree.js';
-import type { SecretMasker } from '../secret-masker.js';
+import { SecretMasker } from '../secret-masker.js';
 
 const FLUSH_INTERVAL_MS = 250;
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -25,6 +25,21 @@ interface BashCommandsOptions {
   workspace: string;
   view: ToolView;
   masker: () => SecretMasker;
+}
+
+type Masker = Pick<SecretMasker, 'text' | 'unfinishedLength'>;
+
+interface Run {
+  command: BashCommand;
+  env: Readonly<Record<string, string>>;
+  masker: () => Masker;
+}
+
+function both(one: Masker, other: Masker): Masker {
+  return {
+    text: (text) => other.text(one.text(text)),
+    unfinishedLength: (text) => Math.max(one.unfinishedLength(text), other.unfinishedLength(text)),
+  };
 }
 
 interface RunningCommand {
@@ -110,25 +125,27 @@ export class BashCommands {
     if (this.#running.size >= MAX_CONCURRENT_COMMANDS) {
       throw new HttpError(429, 'Too many commands are running.');
     }
-    const masker = this.#options.masker();
+    const hidden = new SecretMasker(Object.values(request.env ?? {}));
+    const masker = (): Masker => both(hidden, this.#options.masker());
     const command = await this.log.append((identity): BashCommand => ({
       kind: 'BashCommand',
       ...identity,
       id: toBashId(identity.id),
-      command: masker.text(request.command),
+      command: masker().text(request.command),
       cwd: request.cwd ?? null,
       timeout: request.timeout ?? DEFAULT_TIMEOUT_SECONDS,
     }));
     const aborter = new AbortController();
-    const last = this.#run({ ...command, command: request.command }, aborter.signal);
+    const run = { command: { ...command, command: request.command }, env: request.env ?? {}, masker };
+    const last = this.#run(run, aborter.signal);
     this.#running.set(command.id, { aborter, last });
     // Callers that await `last` get its failure; it must not count as an unhandled rejection here.
     last.catch(() => undefined).finally(() => this.#running.delete(command.id));
     return { command, last };
   }
 
-  async #run(command: BashCommand, signal: AbortSignal): Promise<BashOutput> {
-    const buffer = new CommandOutputBuffer(this.#options.masker);
+  async #run({ command, env, masker }: Run, signal: AbortSignal): Promise<BashOutput> {
+    const buffer = new CommandOutputBuffer(masker);
     let order = 0;
     const flush = async (): Promise<void> => {
       const piece = buffer.take();
@@ -138,7 +155,7 @@ export class BashCommands {
       }
     };
     const timer = setInterval(() => void flush().catch(() => undefined), FLUSH_INTERVAL_MS);
-    const exitCode = await this.#runProgram(command, signal, async (stream, text) => {
+    const exitCode = await this.#runProgram({ command, env }, signal, async (stream, text) => {
       if (buffer.add(stream, text)) {
         await flush();
       }
@@ -148,7 +165,7 @@ export class BashCommands {
   }
 
   async #runProgram(
-    command: BashCommand,
+    { command, env }: Pick<Run, 'command' | 'env'>,
     signal: AbortSignal,
     onOutput: (stream: 'stdout' | 'stderr', text: string) => Promise<void>,
   ): Promise<number> {
@@ -163,7 +180,7 @@ export class BashCommands {
       const { exitCode, timedOut } = await runCommand({
         command: [...view.wrapper, 'bash', '-c', command.command],
         cwd,
-        env: view.environment,
+        env: { ...view.environment, ...env },
         timeoutMs: command.timeout * 1000,
         signal,
         onOutput,
@@ -209,12 +226,12 @@ interface OutputPiece {
 
 /** Collects a command's output and splits it into pieces. A secret that spans two pieces is masked too. */
 export class CommandOutputBuffer {
-  readonly #masker: () => SecretMasker;
+  readonly #masker: () => Masker;
   readonly #waiting: Record<Stream, string> = { stdout: '', stderr: '' };
   #kept = 0;
   #dropped = 0;
 
-  constructor(masker: () => SecretMasker) {
+  constructor(masker: () => Masker) {
     this.#masker = masker;
   }
 
@@ -252,7 +269,7 @@ export class CommandOutputBuffer {
     };
   }
 
-  #takeStream(stream: Stream, masker: SecretMasker, isIncomplete: boolean): string | null {
+  #takeStream(stream: Stream, masker: Masker, isIncomplete: boolean): string | null {
     const masked = masker.text(this.#waiting[stream]);
     const end = masked.length - (isIncomplete ? masker.unfinishedLength(masked) : 0);
     this.#waiting[stream] = masked.slice(end);

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { type Request, Router } from 'express';
 import { z } from 'zod';
 import type { BashEvent, ExecuteBashRequest } from '@slipway/agent-protocol/server.js';
+import { namedValues } from '@slipway/common/validation/named-values.js';
 import { searchLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import {
@@ -15,10 +16,13 @@ import {
 } from '../http/request-parsing.js';
 import { type BashCommands, toBashId } from './bash-commands.js';
 
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
 export const bashRequestSchema = z.object({
   command: z.string().min(1),
   cwd: z.string().nullish(),
   timeout: z.number().positive().max(86_400).default(300),
+  env: namedValues(z.string().regex(VARIABLE), z.string()).optional(),
 });
 
 const searchSchema = z.object({

@@ -1,4 +1,5 @@
 import { jsonText } from '@slipway/common/json-access.js';
+import { callCost } from '@slipway/common/model-cost.js';
 import type { EngineSettings, NewEvent, EngineHost } from './agent-engine.js';
 
 export interface Limit {
@@ -40,10 +41,12 @@ export function stepCost(
   if (price === undefined) {
     return null;
   }
-  const { promptTokens, completionTokens, cacheReadTokens: read = 0, cacheWriteTokens: written = 0 } = usage;
-  const { input, output, cache_read: readPrice = input, cache_write: writePrice = input } = price;
-  const prompt = (promptTokens - read - written) * input + read * readPrice + written * writePrice;
-  return (prompt + completionTokens * output) / 1_000_000;
+  return callCost(price, {
+    input: usage.promptTokens,
+    output: usage.completionTokens,
+    cacheRead: usage.cacheReadTokens,
+    cacheWrite: usage.cacheWriteTokens,
+  });
 }
 
 /** The parts of a prompt that were read from the provider's cache, and written to it. */

@@ -25,6 +25,7 @@ describe('addressProblem', () => {
     'http://[::1]:80/',
     'https://example.com//double//slash',
     'https://bücher.example',
+    `https://${Array.from({ length: 63 }, () => 'abc').join('.')}.`,
   ])('accepts %s', (address) => {
     expect(addressProblem(address, SCHEMES)).toBeNull();
   });
@@ -42,6 +43,8 @@ describe('addressProblem', () => {
     ['http:///example.com', 'valid host'],
     ['http://?q', 'valid host'],
     ['http://:80', 'valid host'],
+    [`https://${Array.from({ length: 64 }, () => 'abc').join('.')}`, 'valid host'],
+    ['https://example.com:0/', 'port from 1'],
     ['http://a b', 'white space'],
     ['http://a\nb', 'white space'],
     ['http://allowed.example\\@other.example', 'backslashes'],

@@ -164,13 +164,25 @@ export function addressProblem(address: string, schemes: readonly string[]): str
     return 'Expected an address without white space, backslashes and control characters.';
   }
   // The URL parser skips extra slashes after these schemes, and would take the first part of the path for the host.
-  if (/^[/?#]|^$/.test(rest) || !URL.canParse(address)) {
+  const url = /^[/?#]|^$/.test(rest) ? null : URL.parse(address);
+  if (url === null || !isHostName(url.hostname)) {
     return 'Expected an address with a valid host after the scheme.';
   }
-  const { username, password } = new URL(address);
+  const { username, password, port } = url;
+  if (port === '0') {
+    return 'Expected an address with a port from 1 to 65535, or none.';
+  }
   return username === '' && password === ''
     ? null
     : 'Expected an address without a user name or password in it.';
+}
+
+/** Resolvers know no longer ones (RFC 1035, 2.3.4). */
+const MAX_HOST_NAME = 253;
+
+function isHostName(hostname: string): boolean {
+  const { length } = hostname.replace(/\.$/, '');
+  return length > 0 && length <= MAX_HOST_NAME;
 }
 
 function oneOf(words: readonly string[]): string {

@@ -7,6 +7,7 @@ import {
   type EgressPolicy,
   onceSchema,
   policySchema,
+  type ReportedCall,
   type ReportedRequest,
   reportsSchema,
 } from '../../src/protocol.js';
@@ -18,6 +19,7 @@ export class FakeEgressService {
   /** By credential. */
   readonly policies = new Map<string, EgressPolicy>();
   readonly reported: (ReportedRequest & { sandbox: string })[] = [];
+  readonly calls: (ReportedCall & { sandbox: string })[] = [];
   /** What the owner allowed once, as `SANDBOX HOST`. */
   readonly allowedOnce = new Set<string>();
   /** Answers every question with this, in place of the truth. */
@@ -78,6 +80,9 @@ export class FakeEgressService {
         const { reports } = reportsSchema.parse(body);
         this.reported.push(
           ...reports.flatMap(({ sandbox, requests }) => requests.map((each) => ({ sandbox, ...each }))),
+        );
+        this.calls.push(
+          ...reports.flatMap(({ sandbox, calls }) => calls.map((each) => ({ sandbox, ...each }))),
         );
         return { status: 204 };
       }

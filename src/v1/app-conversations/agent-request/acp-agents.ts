@@ -249,6 +249,10 @@ export function acpLimitations(
     ...[...new Set(lost)].map(
       (kind) => `The agent connects to no tool server over ${kind}: yours are left out.`,
     ),
-    ...(hasBudget ? ['max_budget_per_task is enforced as far as the agent reports what it costs.'] : []),
+    ...(hasBudget
+      ? [
+          'max_budget_per_task is enforced as far as the agent reports what it costs, or the egress proxy sees its calls.',
+        ]
+      : []),
   ];
 }

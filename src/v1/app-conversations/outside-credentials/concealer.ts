@@ -21,7 +21,7 @@ export const sourceSchema = z.discriminatedUnion('kind', [
     /** That an installation stands in for: its tokens are for one each. */
     repository: z.string().optional(),
   }),
-  z.object({ kind: z.literal('secret'), name: z.string() }),
+  z.object({ kind: z.literal('secret'), name: z.string(), phase: z.literal('setup').optional() }),
   toolSourceSchema,
 ]);
 /** Where a value is found whenever it is needed, so that a changed one counts at once. */

@@ -129,10 +129,13 @@ export class OutsideCredentials {
       return inClear;
     }
     const keep = given ?? (await this.keeper(holder));
-    return async ({ name, value, injection }) =>
+    return async ({ name, value, injection, phase }) =>
       injection === null
         ? value
-        : await keep({ source: { kind: 'secret', name }, value, placeholder: injection.placeholder }, []);
+        : await keep(
+            { source: secretSource({ name, phase }), value, placeholder: injection.placeholder },
+            [],
+          );
   }
 
   /**
@@ -162,7 +165,7 @@ export class OutsideCredentials {
         this.shownSecrets(holder, keep),
         this.secrets.outside(holder.userId),
       ]);
-      const visible = secrets.filter(({ name }) => isVisible(name, false));
+      const visible = secrets.filter(({ name, phase }) => phase === null && isVisible(name, false));
       const { sandboxId, userId } = holder;
       const stored = await this.tokens.current(userId);
       const issuing = this.git.installationToken({ sandboxId, userId, stored }, work);
@@ -173,6 +176,13 @@ export class OutsideCredentials {
       ]);
       const sources = tools.map(({ source }) => JSON.stringify(source));
       await this.placeholders.forgetTools(holder.sandboxId, sources);
+    }
+  }
+
+  /** From here on nothing is put in for secrets of a setup. Waits until every proxy knows that, where there were some. Repeatable. */
+  async endSetup({ sandboxId, hasCredentialsOutside }: Holder): Promise<void> {
+    if (hasCredentialsOutside && (await this.placeholders.forgetSetup(sandboxId))) {
+      await delay(TOLD_AGAIN_MS);
     }
   }
 
@@ -199,14 +209,13 @@ export class OutsideCredentials {
         case 'secret':
           return secretInjection(
             placeholder,
-            secrets.find(({ name }) => name === source.name),
+            secrets.find(({ name, phase }) => name === source.name && phase === (source.phase ?? null)),
           );
         case 'tool':
           return toolInjection(placeholder, currentTool(tools, source));
       }
     });
-    // Proxies refuse an answer with an empty one, which a replica of the release before may have stored.
-    return (await Promise.all(all)).flat().filter(({ value }) => value !== '');
+    return (await Promise.all(all)).flat();
   }
 
   private async modelInjection(
@@ -243,17 +252,22 @@ export class OutsideCredentials {
   private async modelKey(
     userId: string,
     { profile, model }: ModelSource,
-  ): Promise<{ value: string; hosts: EgressInjection['hosts'] } | null> {
+  ): Promise<Pick<EgressInjection, 'value' | 'hosts' | 'model'> | null> {
     const configuration = await this.inputs.readConfiguration(userId, profile);
     const { settings } = this.inputs.withDefaults(configuration, { model, isOurs: true });
     const { llm_api_key: value, llm_base_url: baseUrl, llm_model: named } = settings;
-    const hosts = modelPlaces(model ?? named ?? '', baseUrl);
-    return value === null || hosts === null ? null : { value, hosts };
+    const used = model ?? named ?? '';
+    const hosts = modelPlaces(used, baseUrl);
+    return value === null || hosts === null ? null : { value, hosts, model: used };
   }
 }
 
 /** One that has hosts goes there alone, whichever tool server names it. */
 const withoutHosts: SecretShown = async ({ value, injection }) => (injection === null ? value : '');
+
+function secretSource({ name, phase }: Pick<ClearSecret, 'name' | 'phase'>): CredentialSource {
+  return { kind: 'secret', name, ...(phase !== null && { phase }) };
+}
 
 function secretInjection(placeholder: string, secret: ClearSecret | undefined): EgressInjection[] {
   const { value, injection = null } = secret ?? {};

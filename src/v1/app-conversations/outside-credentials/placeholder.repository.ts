@@ -39,6 +39,9 @@ const FORGET_TOOLS = `
   DELETE FROM sandbox_placeholders
   WHERE sandbox_id = $1 AND source::jsonb ->> 'kind' = 'tool' AND source <> ALL ($2::text[])`;
 
+const FORGET_SETUP = `
+  DELETE FROM sandbox_placeholders WHERE sandbox_id = $1 AND source::jsonb ->> 'phase' = 'setup'`;
+
 @Injectable()
 export class PlaceholderRepository {
   constructor(private readonly dataSource: DataSource) {}
@@ -59,6 +62,12 @@ export class PlaceholderRepository {
   /** Removes those of tool servers that its user has no more: nothing is put in for them. */
   async forgetTools(sandboxId: string, sources: readonly string[]): Promise<void> {
     await this.dataSource.query(FORGET_TOOLS, [sandboxId, sources]);
+  }
+
+  /** Removes those of secrets that a setup alone had. @returns whether there were some */
+  async forgetSetup(sandboxId: string): Promise<boolean> {
+    const [, removed] = await this.dataSource.query<[unknown, number]>(FORGET_SETUP, [sandboxId]);
+    return removed > 0;
   }
 
   async list(sandboxId: string): Promise<SandboxPlaceholder[]> {

@@ -57,7 +57,7 @@ export class BeginConversationStep {
       await this.conversations.insert(manager, locked, { model, baseUrl, workingDir, agent });
       return locked;
     });
-    await this.egress.endSetup(sandbox.sandboxId);
+    await Promise.all([this.egress.endSetup(sandbox.sandboxId), this.outside.endSetup(sandbox)]);
     const { llm_profile: profile = null, llm_model: named } = task.request;
     const concealer = await this.outside.concealer(sandbox, acp === null ? { profile, model: named } : null);
     const begun = await this.startRemotely(

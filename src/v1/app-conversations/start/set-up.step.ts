@@ -1,6 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
+import { AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
+import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
+import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
+import { visibleSecrets } from '../start-task.entity.js';
 import { type StartContext, StartFailure, tailOf } from './start-step.js';
 
 /** What exceeds the limits of one variable, or of all together, does not reach the agent. */
@@ -139,15 +143,24 @@ const ENDED = -1;
 /** RUNNING_SETUP_SCRIPT and SETTING_UP_GIT_HOOKS. Repeatable. */
 @Injectable()
 export class SetUpStep {
-  constructor(private readonly commands: AgentServerCommands) {}
+  constructor(
+    private readonly commands: AgentServerCommands,
+    private readonly secrets: AgentSecretsReader,
+    private readonly outside: OutsideCredentials,
+  ) {}
 
   /** @throws StartFailure with the script's last output */
-  async runScript({ task, sandbox }: StartContext, signal: AbortSignal): Promise<void> {
+  async runScript({ task, sandbox, dialect }: StartContext, signal: AbortSignal): Promise<void> {
+    const { sandbox_id: given, parent_conversation_id: parent } = task.request;
+    // Where an agent may be at work, it could read them.
+    const isFirst = given === null && parent === null;
+    const env = isFirst && dialect.hasExtensions ? await this.secretsOf(task, sandbox) : null;
     const { exitCode, output } = await this.commands.run(sandbox, {
       command: SETUP_SCRIPT,
       cwd: task.workingDir,
       timeoutSeconds: SETUP_TIMEOUT_SECONDS,
       signal,
+      ...(env !== null && { env }),
     });
     if (exitCode !== 0) {
       const what =
@@ -159,6 +172,14 @@ export class SetUpStep {
         `The setup script .openhands/setup.sh ${what}.\n${tailOf(output)}`.trim(),
       );
     }
+  }
+
+  private async secretsOf(
+    { userId, request }: StartContext['task'],
+    sandbox: RunningSandbox,
+  ): Promise<Record<string, string>> {
+    const shown = await this.outside.shownSecrets(sandbox);
+    return Object.fromEntries(await this.secrets.forSetup(userId, visibleSecrets([request]), shown));
   }
 
   async installHook({ task, sandbox }: StartContext, signal: AbortSignal): Promise<void> {

@@ -4,7 +4,7 @@ import { AccessChanges } from '../../../auth/access-changes.js';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
 import { UserRepository } from '../../../auth/user.repository.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
-import { ACCESS_CHANNEL, FollowedConversationRepository } from '../followed-conversation.repository.js';
+import { ACCESS_CHANNEL, AccessedConversationRepository } from '../accessed-conversation.repository.js';
 
 /** Who reads which conversation, for longer than one look at it. */
 export interface Reading {
@@ -20,7 +20,7 @@ export class ReadAccess implements OnApplicationBootstrap {
   private readonly listeners: Listener[] = [];
 
   constructor(
-    private readonly conversations: FollowedConversationRepository,
+    private readonly conversations: AccessedConversationRepository,
     private readonly users: UserRepository,
     private readonly changes: AccessChanges,
     private readonly notifications: DatabaseNotifications,
@@ -46,7 +46,7 @@ export class ReadAccess implements OnApplicationBootstrap {
       return [];
     }
     const [rows, administrators] = await Promise.all([
-      this.conversations.accessedOf([...new Set(readings.map((each) => each.conversationId))]),
+      this.conversations.findEach([...new Set(readings.map((each) => each.conversationId))]),
       this.users.administrators(readings.flatMap(({ reader }) => (reader.isAdmin ? reader.id : []))),
     ]);
     return readings.filter(({ reader, conversationId }) => {
