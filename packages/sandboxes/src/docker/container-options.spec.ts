@@ -11,7 +11,7 @@ import {
 } from './container.js';
 
 const SESSION_KEY = 'the-session-key';
-const ENGINE = { version: '28.0.0', processors: 4, knowsHostGateway: true, rootDir: null };
+const ENGINE = { version: '28.0.0', processors: 4, knowsHostGateway: true, isRootless: false, rootDir: null };
 
 function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
   return {

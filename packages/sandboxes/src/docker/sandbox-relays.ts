@@ -1,0 +1,277 @@
+import { randomUUID } from 'node:crypto';
+import { chmod, chown, mkdir, readdir, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type Docker from 'dockerode';
+import type { ContainerCreateOptions } from 'dockerode';
+import {
+  AGENT_PORT,
+  AGENT_SERVER_FOLDER,
+  AGENT_SERVER_NODE,
+  AGENT_USER,
+  demultiplexLog,
+  INSTANCE_LABEL,
+  isBuiltHere,
+} from '../container-layout.js';
+import { makePrivateFolder } from '@slipway/common/private-folder.js';
+import { AGENT_SERVER_FLAGS } from '../launch-variables.js';
+import { type EgressAccess, type ProgramLaunch, SandboxBackendError } from '../sandbox-backend.js';
+import { hardened, sandboxName } from './container.js';
+import type { DockerBackendOptions } from './docker.options.js';
+import { callEngine, nullOnStatus, readEngineFacts } from './engine.js';
+import { ensureImage } from './images.js';
+
+/** The sandbox whose network the container shares. */
+const RELAY_LABEL = 'slipway.relay-of';
+const RELAY = `${AGENT_SERVER_FOLDER}/agent-server/relay.main.js`;
+const MEMORY = 128 * 1024 * 1024;
+const PROCESSES = 64;
+const LOOPBACK = '127.0.0.1';
+/** Where the relay has the two folders. */
+const OWN = '/run/sandbox';
+const PROXIES = '/run/proxies';
+const ANSWERS_MS = 60_000;
+const POLL_MS = 20;
+
+/** Others may have a network stack of their own, which no other container shares. */
+const SHARED_NETWORKS = /^(runc|crun|nvidia)$/;
+
+/**
+ * Ways between the service and sandboxes that have none of their own to it: a second container in the network of the sandbox
+ * leads from its loopback to the sockets of egress proxies, and from sockets in a folder of the service to its programs. The
+ * sandbox itself has neither folder.
+ */
+export class SandboxRelays {
+  constructor(
+    private readonly docker: Docker,
+    private readonly options: Pick<
+      DockerBackendOptions,
+      'instanceId' | 'defaultImage' | 'network' | 'socketFolder'
+    >,
+  ) {}
+
+  /** Where the service reaches a port of the sandbox. */
+  socket(id: string, port: number): string {
+    return path.join(this.folder(id), `${port}.sock`);
+  }
+
+  /** Before the sandbox is started. @throws SandboxBackendError where it could have no relay */
+  async require(launch: ProgramLaunch, { isOnlyWay }: EgressAccess, signal: AbortSignal): Promise<void> {
+    const { network, runtime, onProgress } = launch;
+    if (isOnlyWay && network !== null) {
+      throw new SandboxBackendError(
+        `rules say what this sandbox may reach, and its specification has it in the network ${network}, where they would not hold: take one of them away`,
+      );
+    }
+    if (runtime !== null && !SHARED_NETWORKS.test(runtime)) {
+      throw new SandboxBackendError(
+        `rules about what a sandbox may reach, and credentials outside of it, need the runtime runc, crun or nvidia: no other container can share the network of one that ${runtime} runs`,
+      );
+    }
+    const { defaultImage: image } = this.options;
+    const requested = { image, isOurs: isBuiltHere(image) };
+    await ensureImage(this.docker, requested, (line) => onProgress?.(line), signal);
+  }
+
+  /**
+   * Puts the relay beside a container that has been started, and waits until it answers, unless the program has ended.
+   * Repeatable. @throws SandboxBackendError
+   */
+  async connect(launch: ProgramLaunch, egress: EgressAccess, container: string): Promise<void> {
+    try {
+      await this.place(launch, egress, container);
+    } catch (error) {
+      const sandbox = await callEngine('the sandbox cannot be inspected', () =>
+        nullOnStatus([404], this.docker.getContainer(container).inspect()),
+      );
+      if (sandbox?.State.Running === true) {
+        throw error;
+      }
+    }
+  }
+
+  private async place(launch: ProgramLaunch, egress: EgressAccess, container: string): Promise<void> {
+    const network = `container:${container}`;
+    const earlier = await this.find(launch.id);
+    if (!earlier?.State.Running || earlier.HostConfig.NetworkMode !== network) {
+      await this.remove(launch.id);
+      const { socketFolder } = this.options;
+      await makePrivateFolder(socketFolder);
+      await makeFolder(this.folder(launch.id), 0o755);
+      await makeFolder(proxyFolder(socketFolder), 0o755);
+      const user = await this.user(this.folder(launch.id));
+      const source = await this.engineFolder();
+      await callEngine(
+        `the relay to the egress proxy cannot be started; the engine has to see ${source}, the folder of the service's sockets`,
+        async () => {
+          const relay = await this.docker.createContainer(
+            this.relayOptions(launch, egress, { user, network, source }),
+          );
+          await relay.start();
+        },
+      );
+    }
+    await this.answers(launch.id);
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.removeContainer(relayName(id));
+    await rm(this.folder(id), { recursive: true, force: true });
+  }
+
+  /** Removes those whose sandbox does not run any more. */
+  async sweep(isRunning: (id: string) => Promise<boolean>): Promise<void> {
+    const label = [`${INSTANCE_LABEL}=${this.options.instanceId}`, RELAY_LABEL];
+    const relays = await callEngine('the relays of sandboxes cannot be listed', () =>
+      this.docker.listContainers({ all: true, filters: { label } }),
+    );
+    for (const { Id, Labels } of relays) {
+      if (!(await isRunning(Labels[RELAY_LABEL] ?? ''))) {
+        await this.removeContainer(Id);
+      }
+    }
+  }
+
+  private relayOptions(
+    { id, ports }: ProgramLaunch,
+    { port, isOnlyWay }: EgressAccess,
+    { user, network, source }: { user: string; network: string; source: string },
+  ): ContainerCreateOptions {
+    const inbound = isOnlyWay ? [...Object.values(ports), AGENT_PORT] : [AGENT_PORT];
+    const relays = [
+      `tcp:${LOOPBACK}:${port}=any:${PROXIES}`,
+      ...inbound.map((inside) => `unix:${OWN}/${inside}.sock=tcp:${LOOPBACK}:${inside}`),
+    ];
+    return {
+      name: relayName(id),
+      Image: this.options.defaultImage,
+      Entrypoint: [AGENT_SERVER_NODE, ...AGENT_SERVER_FLAGS, RELAY],
+      Cmd: relays.flatMap((relay) => ['--relay', relay]),
+      User: user,
+      WorkingDir: '/',
+      Labels: { [INSTANCE_LABEL]: this.options.instanceId, [RELAY_LABEL]: id },
+      Healthcheck: { Test: ['NONE'] },
+      HostConfig: {
+        ...hardened({ memory: MEMORY, processes: PROCESSES }),
+        // SELinux lets a container connect to no socket of the machine otherwise.
+        SecurityOpt: ['no-new-privileges', 'label=disable'],
+        NanoCpus: 1e9,
+        RestartPolicy: { Name: 'on-failure' },
+        NetworkMode: network,
+        Mounts: [
+          { Type: 'bind', Source: path.join(source, id), Target: OWN },
+          { Type: 'bind', Source: proxyFolder(source), Target: PROXIES, ReadOnly: true },
+        ],
+      },
+    };
+  }
+
+  /** The user in the container that is the owner of the folder outside, as sockets of others are refused. */
+  private async user(folder: string): Promise<string> {
+    const [uid, gid] = [process.getuid?.() ?? AGENT_USER, process.getgid?.() ?? AGENT_USER];
+    if (uid === 0) {
+      await chown(folder, AGENT_USER, AGENT_USER);
+      return `${AGENT_USER}:${AGENT_USER}`;
+    }
+    const { isRootless } = await callEngine('the Docker engine cannot be used', () =>
+      readEngineFacts(this.docker),
+    );
+    return isRootless ? '0:0' : `${uid}:${gid}`;
+  }
+
+  /** What the agent server's own socket leads to may not listen yet: the relay does, and so the proxy is within reach. */
+  private async answers(id: string): Promise<void> {
+    const socket = this.socket(id, AGENT_PORT);
+    for (const until = performance.now() + ANSWERS_MS; !(await accepts(socket)); await delay(POLL_MS)) {
+      const relay = await this.find(id);
+      if (!relay?.State.Running || performance.now() > until) {
+        const log = relay && (await this.docker.getContainer(relay.Id).logs({ stderr: true, tail: 5 }));
+        throw new SandboxBackendError(
+          `the service does not reach the relay to the egress proxy at ${socket}: it needs an engine on its own machine (not one in a virtual machine, as Docker Desktop has, nor with userns-remap), and the image ${this.options.defaultImage} of its own version. ${log === null ? '' : demultiplexLog(log)}`.trim(),
+        );
+      }
+    }
+  }
+
+  private async find(id: string): Promise<Docker.ContainerInspectInfo | null> {
+    return await callEngine('the relay of the sandbox cannot be inspected', () =>
+      nullOnStatus([404], this.docker.getContainer(relayName(id)).inspect()),
+    );
+  }
+
+  private async removeContainer(name: string): Promise<void> {
+    // 409: another replica is about to.
+    await callEngine('the relay of the sandbox cannot be removed', () =>
+      nullOnStatus([404, 409], this.docker.getContainer(name).remove({ force: true, v: true })),
+    );
+  }
+
+  private folder(id: string): string {
+    return path.join(this.options.socketFolder, id);
+  }
+
+  /** The folder as the engine knows it: a service in a container has it on a volume, or on a folder of the machine. */
+  private async engineFolder(): Promise<string> {
+    const { network, socketFolder } = this.options;
+    if (network === null) {
+      return socketFolder;
+    }
+    const found = await callEngine("the service's own container cannot be found", async () => {
+      const services = await this.docker.listContainers({ filters: { network: [network] } });
+      return await Promise.all(
+        services.map(({ Id }) => nullOnStatus([404], this.docker.getContainer(Id).inspect())),
+      );
+    });
+    const mounts = found
+      .flatMap((service) => service?.Mounts ?? [])
+      .filter(({ Destination }) => !path.relative(Destination, socketFolder).startsWith('..'));
+    const folders = new Set(
+      mounts.map(({ Source, Destination }) => path.join(Source, path.relative(Destination, socketFolder))),
+    );
+    const [folder] = folders;
+    if (folder === undefined || folders.size > 1) {
+      throw new SandboxBackendError(
+        `rules about what sandboxes reach, and credentials outside of them, need DATA_DIR of the service's container on a volume, the same one in all replicas in the network ${network}: there are ${folders.size}`,
+      );
+    }
+    return folder;
+  }
+}
+
+function relayName(id: string): string {
+  return `${sandboxName(id)}-relay`;
+}
+
+function proxyFolder(folder: string): string {
+  return path.join(folder, 'proxies');
+}
+
+/** An address for one more egress proxy, in place of those that were killed. */
+export async function newProxySocket(socketFolder: string): Promise<string> {
+  await makePrivateFolder(socketFolder);
+  const folder = proxyFolder(socketFolder);
+  await makeFolder(folder, 0o755);
+  for (const name of await readdir(folder)) {
+    const socket = path.join(folder, name);
+    if (!(await accepts(socket))) {
+      await rm(socket, { force: true });
+    }
+  }
+  return path.join(folder, `${randomUUID()}.sock`);
+}
+
+async function makeFolder(folder: string, mode: number): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await chmod(folder, mode);
+}
+
+async function accepts(socket: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const connection = connect(socket, () => resolve(true)).on('error', () => resolve(false));
+  try {
+    return await promise;
+  } finally {
+    connection.destroy();
+  }
+}
