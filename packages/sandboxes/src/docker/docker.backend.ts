@@ -316,15 +316,19 @@ export class DockerSandboxBackend extends SandboxBackend {
       }
       await container.start();
     };
-    await callEngine(
-      `the image ${layout.image} cannot be started`,
-      async () =>
-        await pRetry(start, {
-          retries: START_RETRIES,
-          minTimeout: START_RETRY_DELAY_MS,
-          shouldRetry: ({ error }) => isTemporaryStartFailure(error),
-        }),
-    );
+    const { egress } = launch;
+    await Promise.all([
+      egress && this.relays.create(launch, egress, container.id),
+      callEngine(
+        `the image ${layout.image} cannot be started`,
+        async () =>
+          await pRetry(start, {
+            retries: START_RETRIES,
+            minTimeout: START_RETRY_DELAY_MS,
+            shouldRetry: ({ error }) => isTemporaryStartFailure(error),
+          }),
+      ),
+    ]);
     await this.relay(launch, container.id);
   }
 

@@ -74,13 +74,36 @@ export class SandboxRelays {
     await ensureImage(this.docker, requested, (line) => onProgress?.(line), signal);
   }
 
+  /** Creates the relay of a container, which need not run yet. Repeatable. @throws SandboxBackendError */
+  async create(launch: ProgramLaunch, egress: EgressAccess, container: string): Promise<void> {
+    const network = `container:${container}`;
+    if ((await this.find(launch.id))?.HostConfig.NetworkMode === network) {
+      return;
+    }
+    await this.remove(launch.id);
+    const { socketFolder } = this.options;
+    await makePrivateFolder(socketFolder);
+    await makeFolder(this.folder(launch.id), 0o755);
+    await makeFolder(proxyFolder(socketFolder), 0o755);
+    const user = await this.user(this.folder(launch.id));
+    const source = await this.engineFolder();
+    await callEngine(
+      `the relay to the egress proxy cannot be created; the engine has to see ${source}, the folder of the service's sockets`,
+      () => this.docker.createContainer(this.relayOptions(launch, egress, { user, network, source })),
+    );
+  }
+
   /**
-   * Puts the relay beside a container that has been started, and waits until it answers, unless the program has ended.
+   * Starts the relay beside a container that has been started, and waits until it answers, unless the program has ended.
    * Repeatable. @throws SandboxBackendError
    */
   async connect(launch: ProgramLaunch, egress: EgressAccess, container: string): Promise<void> {
     try {
-      await this.place(launch, egress, container);
+      await this.create(launch, egress, container);
+      await callEngine('the relay to the egress proxy cannot be started', () =>
+        nullOnStatus([304], this.docker.getContainer(relayName(launch.id)).start()),
+      );
+      await this.answers(launch.id);
     } catch (error) {
       const sandbox = await callEngine('the sandbox cannot be inspected', () =>
         nullOnStatus([404], this.docker.getContainer(container).inspect()),
@@ -89,30 +112,6 @@ export class SandboxRelays {
         throw error;
       }
     }
-  }
-
-  private async place(launch: ProgramLaunch, egress: EgressAccess, container: string): Promise<void> {
-    const network = `container:${container}`;
-    const earlier = await this.find(launch.id);
-    if (!earlier?.State.Running || earlier.HostConfig.NetworkMode !== network) {
-      await this.remove(launch.id);
-      const { socketFolder } = this.options;
-      await makePrivateFolder(socketFolder);
-      await makeFolder(this.folder(launch.id), 0o755);
-      await makeFolder(proxyFolder(socketFolder), 0o755);
-      const user = await this.user(this.folder(launch.id));
-      const source = await this.engineFolder();
-      await callEngine(
-        `the relay to the egress proxy cannot be started; the engine has to see ${source}, the folder of the service's sockets`,
-        async () => {
-          const relay = await this.docker.createContainer(
-            this.relayOptions(launch, egress, { user, network, source }),
-          );
-          await relay.start();
-        },
-      );
-    }
-    await this.answers(launch.id);
   }
 
   async remove(id: string): Promise<void> {
@@ -126,7 +125,8 @@ export class SandboxRelays {
     const relays = await callEngine('the relays of sandboxes cannot be listed', () =>
       this.docker.listContainers({ all: true, filters: { label } }),
     );
-    for (const { Id, Labels } of relays) {
+    // One that is created waits for its sandbox.
+    for (const { Id, Labels } of relays.filter(({ State }) => State !== 'created')) {
       if (!(await isRunning(Labels[RELAY_LABEL] ?? ''))) {
         await this.removeContainer(Id);
       }
