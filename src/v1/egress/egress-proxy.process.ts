@@ -80,7 +80,7 @@ export class EgressProxyProcess extends BackgroundLoop {
     if (!(await this.isWanted()) || this.child !== null || this.stopping) {
       return;
     }
-    const child = await this.spawn();
+    const child = this.spawn(await this.variables());
     const listening = Promise.withResolvers<void>();
     this.listening = listening.resolve;
     await once(child, 'spawn');
@@ -110,20 +110,24 @@ export class EgressProxyProcess extends BackgroundLoop {
     return SANDBOX_BACKENDS[this.config.sandboxes.backend];
   }
 
-  private async spawn(): Promise<ChildProcess> {
-    const { dataDir, egress, sandboxes } = this.config;
+  private async variables(): Promise<Record<string, string>> {
+    const { dataDir, egress, sandboxes, http } = this.config;
     const { environment, dockerNetwork } = sandboxes;
-    const { serviceAddress } = this;
+    const serviceAddress = ['0.0.0.0', '::', 'localhost'].includes(http.host) ? '127.0.0.1' : http.host;
+    const host = isIPv6(serviceAddress) ? `[${serviceAddress}]` : serviceAddress;
     const place = { dataDir, port: egress.port, dockerNetwork, serviceAddress };
-    const inherited = Object.entries(environment).filter(([name]) => INHERITED.test(name));
+    return {
+      ...Object.fromEntries(Object.entries(environment).filter(([name]) => INHERITED.test(name))),
+      EGRESS_PROXY_GRACE_SECONDS: String(GRACE_MS / 1000),
+      EGRESS_PROXY_SERVICE_URL: `http://${host}:${this.address.port}`,
+      ...(await this.backend.proxyEnvironment?.(place)),
+    };
+  }
+
+  private spawn(env: Record<string, string>): ChildProcess {
     const child = spawn(process.execPath, [ENTRY], {
       cwd: '/',
-      env: {
-        ...Object.fromEntries(inherited),
-        EGRESS_PROXY_GRACE_SECONDS: String(GRACE_MS / 1000),
-        EGRESS_PROXY_SERVICE_URL: `http://${isIPv6(serviceAddress) ? `[${serviceAddress}]` : serviceAddress}:${this.address.port}`,
-        ...(await this.backend.proxyEnvironment?.(place)),
-      },
+      env,
       stdio: withoutInherited(['pipe', 'ignore', 'pipe']),
     });
     if (child.stderr !== null) {
@@ -145,10 +149,5 @@ export class EgressProxyProcess extends BackgroundLoop {
       this.listening();
     }
     this.logger[level === 'info' ? 'log' : 'warn'](String(message), fields);
-  }
-
-  private get serviceAddress(): string {
-    const { host } = this.config.http;
-    return ['0.0.0.0', '::', 'localhost'].includes(host) ? '127.0.0.1' : host;
   }
 }

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -14,6 +14,7 @@ import {
   INSTANCE_LABEL,
   isBuiltHere,
 } from '../container-layout.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { makePrivateFolder } from '@slipway/common/private-folder.js';
 import { AGENT_SERVER_FLAGS } from '../launch-variables.js';
 import { type EgressAccess, type ProgramLaunch, SandboxBackendError } from '../sandbox-backend.js';
@@ -31,8 +32,13 @@ const LOOPBACK = '127.0.0.1';
 /** Where the relay has the two folders. */
 const OWN = '/run/sandbox';
 const PROXIES = '/run/proxies';
+/** Addresses of sockets are not longer (unix(7)). */
+const SOCKET_BYTES = 107;
+const LAST_PORT = 65_535;
 const ANSWERS_MS = 60_000;
 const POLL_MS = 20;
+
+type Mount = Pick<Docker.ContainerInspectInfo['Mounts'][number], 'Source' | 'Destination'>;
 
 /** Others may have a network stack of their own, which no other container shares. */
 const SHARED_NETWORKS = /^(runc|crun|nvidia)$/;
@@ -69,6 +75,7 @@ export class SandboxRelays {
         `rules about what a sandbox may reach, and credentials outside of it, need the runtime runc, crun or nvidia: no other container can share the network of one that ${runtime} runs`,
       );
     }
+    requireShort(this.socket(launch.id, LAST_PORT));
     const { defaultImage: image } = this.options;
     const requested = { image, isOurs: isBuiltHere(image) };
     await ensureImage(this.docker, requested, (line) => onProgress?.(line), signal);
@@ -183,7 +190,11 @@ export class SandboxRelays {
   /** What the agent server's own socket leads to may not listen yet: the relay does, and so the proxy is within reach. */
   private async answers(id: string): Promise<void> {
     const socket = this.socket(id, AGENT_PORT);
-    for (const until = performance.now() + ANSWERS_MS; !(await accepts(socket)); await delay(POLL_MS)) {
+    for (
+      const until = performance.now() + ANSWERS_MS;
+      (await failureAt(socket)) !== null;
+      await delay(POLL_MS)
+    ) {
       const relay = await this.find(id);
       if (!relay?.State.Running || performance.now() > until) {
         const log = relay && (await this.docker.getContainer(relay.Id).logs({ stderr: true, tail: 5 }));
@@ -223,12 +234,7 @@ export class SandboxRelays {
         services.map(({ Id }) => nullOnStatus([404], this.docker.getContainer(Id).inspect())),
       );
     });
-    const mounts = found
-      .flatMap((service) => service?.Mounts ?? [])
-      .filter(({ Destination }) => !path.relative(Destination, socketFolder).startsWith('..'));
-    const folders = new Set(
-      mounts.map(({ Source, Destination }) => path.join(Source, path.relative(Destination, socketFolder))),
-    );
+    const folders = new Set(found.flatMap((service) => sourceOf(service?.Mounts ?? [], socketFolder) ?? []));
     const [folder] = folders;
     if (folder === undefined || folders.size > 1) {
       throw new SandboxBackendError(
@@ -237,6 +243,15 @@ export class SandboxRelays {
     }
     return folder;
   }
+}
+
+/** Where a folder of a container is outside of it; null where it is the container's own. */
+function sourceOf(mounts: readonly Mount[], folder: string): string | null {
+  const above = mounts
+    .map(({ Source, Destination }) => ({ Source, inner: path.relative(Destination, folder) }))
+    .filter(({ inner }) => !inner.startsWith('..'))
+    .toSorted((one, other) => one.inner.length - other.inner.length);
+  return above[0] === undefined ? null : path.join(above[0].Source, above[0].inner);
 }
 
 function relayName(id: string): string {
@@ -254,11 +269,21 @@ export async function newProxySocket(socketFolder: string): Promise<string> {
   await makeFolder(folder, 0o755);
   for (const name of await readdir(folder)) {
     const socket = path.join(folder, name);
-    if (!(await accepts(socket))) {
+    // One that is busy fails otherwise.
+    if ((await failureAt(socket)) === 'ECONNREFUSED') {
       await rm(socket, { force: true });
     }
   }
-  return path.join(folder, `${randomUUID()}.sock`);
+  return requireShort(path.join(folder, `${randomBytes(4).toString('hex')}.sock`));
+}
+
+function requireShort(socket: string): string {
+  if (Buffer.byteLength(socket) > SOCKET_BYTES) {
+    throw new SandboxBackendError(
+      `rules about what sandboxes reach, and credentials outside of them, need a DATA_DIR with a shorter path: ${socket} has more than ${SOCKET_BYTES} characters`,
+    );
+  }
+  return socket;
 }
 
 async function makeFolder(folder: string, mode: number): Promise<void> {
@@ -266,9 +291,12 @@ async function makeFolder(folder: string, mode: number): Promise<void> {
   await chmod(folder, mode);
 }
 
-async function accepts(socket: string): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const connection = connect(socket, () => resolve(true)).on('error', () => resolve(false));
+/** The code of the error by which a socket refuses connections; null where it takes them. */
+async function failureAt(socket: string): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>();
+  const connection = connect(socket, () => resolve(null)).on('error', (error) =>
+    resolve(errorCode(error) ?? 'unknown'),
+  );
   try {
     return await promise;
   } finally {
