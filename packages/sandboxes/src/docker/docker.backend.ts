@@ -281,15 +281,12 @@ export class DockerSandboxBackend extends SandboxBackend {
     if (isLinked) {
       await this.network.ensure();
     }
-    const plain = containerOptions(
-      launch,
-      layout,
-      { ...this.options, ownNetwork: this.network.name },
-      this.reach,
-      engine,
-      createdAt,
-    );
-    const options = launch.program.kind === 'native' ? exposeImageVariables(plain, image.variables) : plain;
+    const own = { ...this.options, ownNetwork: this.network.name };
+    const plain = containerOptions(launch, layout, own, this.reach, engine, createdAt);
+    const options =
+      launch.program.kind === 'native'
+        ? exposeImageVariables(plain, image.variables)
+        : await this.relays.withAuthority(plain, launch);
     if (found !== null) {
       await this.removeContainer(found);
     }

@@ -6,7 +6,9 @@ import { once } from 'node:events';
 import path from 'node:path';
 import type { SandboxBackend, SandboxLaunch } from '../sandbox-backend.js';
 import { SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
+import { TEST_CERTIFICATE } from '../../../../test/support/tls-certificate.js';
 import { until } from '../../../../test/support/until.js';
+import { CALL_PRIVATE_SERVER } from '../sandbox-backend.contract.js';
 import { describeSandboxEgress } from '../sandbox-backend.egress.contract.js';
 import { sandboxName } from './container.js';
 import { AGENT_IMAGE, DockerHarness, imageVariant } from './docker.harness.js';
@@ -117,6 +119,24 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): with an egress
       await backend.remove(launch.id);
     } finally {
       await broken.remove();
+    }
+  });
+
+  it('trust the authority of their proxy also in stock images', async () => {
+    const stock = await imageVariant(['node', '-e', CALL_PRIVATE_SERVER]);
+    try {
+      const launch = ruled({
+        program: { kind: 'image', image: stock.image, args: [] },
+        workingDir: 'project',
+        egress: { port: PORT, credential: 'x', authority: TEST_CERTIFICATE, isOnlyWay: true },
+      });
+      await backend.start(launch, SIGNAL);
+      await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
+      expect(await backend.logTail(launch.id)).toBe('trusted trusted\n');
+      await backend.remove(launch.id);
+      expect(await leftovers()).toEqual([]);
+    } finally {
+      await stock.remove();
     }
   });
 

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, mkdir, readdir, rm } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { rootCertificates } from 'node:tls';
 import type Docker from 'dockerode';
 import type { ContainerCreateOptions } from 'dockerode';
 import {
@@ -32,6 +33,15 @@ const LOOPBACK = '127.0.0.1';
 /** Where the relay has the two folders. */
 const OWN = '/run/sandbox';
 const PROXIES = '/run/proxies';
+/** Where containers of stock images have the authorities that they trust, and what tells curl, git, Node.js and Python. */
+const BUNDLE = '/etc/slipway-authorities.pem';
+const BUNDLE_VARIABLES = [
+  'SSL_CERT_FILE',
+  'NODE_EXTRA_CA_CERTS',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE',
+  'GIT_SSL_CAINFO',
+];
 /** Addresses of sockets are not longer (unix(7)). */
 const SOCKET_BYTES = 107;
 const LAST_PORT = 65_535;
@@ -81,13 +91,40 @@ export class SandboxRelays {
     await ensureImage(this.docker, requested, (line) => onProgress?.(line), signal);
   }
 
+  /** Has programs of an image that is not ours trust the sandbox's authority, besides well-known ones. */
+  async withAuthority(
+    options: ContainerCreateOptions,
+    { id, egress }: ProgramLaunch,
+  ): Promise<ContainerCreateOptions> {
+    const authority = egress?.authority ?? null;
+    if (authority === null) {
+      return options;
+    }
+    const file = this.bundle(id);
+    await makePrivateFolder(this.options.socketFolder);
+    await writeFile(file, [...rootCertificates, authority, ''].join('\n'));
+    await chmod(file, 0o644);
+    const Source = path.join(await this.engineFolder(), path.basename(file));
+    const { Env = [], HostConfig } = options;
+    const specified = new Set(Env.map((variable) => variable.split('=', 1)[0]));
+    const added = BUNDLE_VARIABLES.filter((name) => !specified.has(name)).map((name) => `${name}=${BUNDLE}`);
+    return {
+      ...options,
+      Env: [...Env, ...added],
+      HostConfig: {
+        ...HostConfig,
+        Mounts: [...(HostConfig?.Mounts ?? []), { Type: 'bind', Source, Target: BUNDLE, ReadOnly: true }],
+      },
+    };
+  }
+
   /** Creates the relay of a container, which need not run yet. Repeatable. @throws SandboxBackendError */
   async create(launch: ProgramLaunch, egress: EgressAccess, container: string): Promise<void> {
     const network = `container:${container}`;
     if ((await this.find(launch.id))?.HostConfig.NetworkMode === network) {
       return;
     }
-    await this.remove(launch.id);
+    await this.removeRelay(launch.id);
     const { socketFolder } = this.options;
     await makePrivateFolder(socketFolder);
     await makeFolder(this.folder(launch.id), 0o755);
@@ -122,6 +159,11 @@ export class SandboxRelays {
   }
 
   async remove(id: string): Promise<void> {
+    await this.removeRelay(id);
+    await rm(this.bundle(id), { force: true });
+  }
+
+  private async removeRelay(id: string): Promise<void> {
     await this.removeContainer(relayName(id));
     await rm(this.folder(id), { recursive: true, force: true });
   }
@@ -216,6 +258,10 @@ export class SandboxRelays {
     await callEngine('the relay of the sandbox cannot be removed', () =>
       nullOnStatus([404, 409], this.docker.getContainer(name).remove({ force: true, v: true })),
     );
+  }
+
+  private bundle(id: string): string {
+    return `${this.folder(id)}.pem`;
   }
 
   private folder(id: string): string {
