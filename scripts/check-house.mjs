@@ -14,7 +14,7 @@ COMMAND_LINES['scripts/check-house.mjs'].parse();
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 800,
+  files: 880,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,

@@ -12,11 +12,11 @@ import {
 } from './variables.js';
 
 /** Backends that can give sandboxes no way out but the egress proxy. */
-export const BACKENDS_WITH_EGRESS: readonly SandboxBackendKind[] = ['process'];
+export const BACKENDS_WITH_EGRESS: readonly SandboxBackendKind[] = ['process', 'docker'];
 
 /** What sandboxes may reach. */
 export class EgressConfig {
-  @For('process')
+  @For('process', 'docker')
   @FromVariable(
     'SANDBOX_EGRESS',
     'What all sandboxes may reach, by name; a specification (`egress`) can only narrow it. They then reach everything through a proxy of the service, and hosts of the model, of git and of tool servers stay open. By default nothing is restricted.',
@@ -27,22 +27,22 @@ export class EgressConfig {
   )
   rules: unknown;
 
-  @For('process')
+  @For('process', 'docker')
   @PathVariable(
     'SANDBOX_EGRESS_PRESETS',
     'YAML or JSON with lists of hosts that rules name, in place of the built-in ones: `{"version": 1, "presets": {"npm": ["registry.npmjs.org"]}}`.',
   )
   presetsFile: string | null;
 
-  @For('process')
+  @For('process', 'docker')
   @IntegerVariable(
     'SANDBOX_EGRESS_PORT',
-    'Port of this machine at which the proxy listens, on loopback, where there are rules or credentials are outside. Sandboxes that run know it, so keep it.',
+    'Port at which sandboxes find the proxy where there are rules or credentials are outside: of the loopback of this machine, for containers of their own. Sandboxes that run know it, so keep it.',
     { default: '3180', minimum: 1, maximum: 65_535 },
   )
   port: number;
 
-  @For('process')
+  @For('process', 'docker')
   @ChoiceVariable(
     'SANDBOX_CREDENTIALS',
     "Whether the model's key, git tokens, keys of tool servers and secrets with hosts are in sandboxes, or placeholders of them, for which the proxy puts the values in on their way to the hosts that they belong to.",

@@ -133,17 +133,22 @@ describe('parseConfig', () => {
     expect(() => parseConfig(given, false)).toThrow(/^DEFAULT_LLM_API_KEY: needs DEFAULT_LLM_MODEL or/);
   });
 
-  it.each([
-    { SANDBOX_BACKEND: 'docker' },
-    { SANDBOX_BACKEND: 'kubernetes' },
-    { SANDBOX_ISOLATION: 'none' },
-    { SANDBOX_NETWORK: 'shared' },
-  ])('keeps no credentials outside of sandboxes that have no proxy: %j', (given) => {
-    expect(() => parseConfig({ ...given, SANDBOX_CREDENTIALS: 'outside' }, false)).toThrow(
-      /^SANDBOX_CREDENTIALS: outside is for process sandboxes/,
-    );
-    expect(parseConfig({ SANDBOX_CREDENTIALS: 'outside' }, false).egress.credentials).toBe('outside');
-  });
+  it.each([{ SANDBOX_BACKEND: 'kubernetes' }, { SANDBOX_ISOLATION: 'none' }, { SANDBOX_NETWORK: 'shared' }])(
+    'keeps no credentials outside of sandboxes that have no proxy: %j',
+    (given) => {
+      expect(() => parseConfig({ ...given, SANDBOX_CREDENTIALS: 'outside' }, false)).toThrow(
+        /^SANDBOX_CREDENTIALS: outside is for process sandboxes/,
+      );
+    },
+  );
+
+  it.each([{}, { SANDBOX_BACKEND: 'docker', SANDBOX_NETWORK: 'shared' }])(
+    'keeps them outside: %j',
+    (given) => {
+      const { egress } = parseConfig({ ...given, SANDBOX_CREDENTIALS: 'outside' }, false);
+      expect(egress.credentials).toBe('outside');
+    },
+  );
 
   it.each([
     ['DEFAULT_MAX_BUDGET_PER_TASK', '-1'],

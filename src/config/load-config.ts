@@ -146,12 +146,10 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
 
 function readEgress(variables: Variables, { backend, isolation, network }: SandboxConfig): EgressConfig {
   const egress = readGroup(EgressConfig, variables);
-  if (
-    egress.credentials === 'outside' &&
-    (!BACKENDS_WITH_EGRESS.includes(backend) || isolation === 'none' || network === 'shared')
-  ) {
+  const isShared = backend === 'process' && (isolation === 'none' || network === 'shared');
+  if (egress.credentials === 'outside' && (!BACKENDS_WITH_EGRESS.includes(backend) || isShared)) {
     throw new ConfigError(
-      'SANDBOX_CREDENTIALS: outside is for process sandboxes with a network of their own alone so far; take it away, or SANDBOX_BACKEND, SANDBOX_ISOLATION=none and SANDBOX_NETWORK=shared',
+      'SANDBOX_CREDENTIALS: outside is for process sandboxes with a network of their own, and for containers, so far; take it away, or SANDBOX_BACKEND, SANDBOX_ISOLATION=none and SANDBOX_NETWORK=shared',
     );
   }
   return egress;

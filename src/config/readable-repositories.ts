@@ -25,7 +25,7 @@ export function parseReadable(text: string): ReadablePattern | null {
 }
 
 /** Whether all of a pattern is within one of a list; case counts for none of the hosts. */
-export function isWithin(pattern: ReadablePattern, list: readonly ReadablePattern[]): boolean {
+export function isReadableWithin(pattern: ReadablePattern, list: readonly ReadablePattern[]): boolean {
   const path = pattern.path.toLowerCase();
   return list.some((each) => {
     const outer = each.path.toLowerCase();
@@ -44,7 +44,7 @@ export function readableProblem(
   if (wrong !== undefined) {
     return 'Expected repositories as github:owner/name, github:owner/* or gitlab:group/*.';
   }
-  const isBeyond = parsed.some((each) => each !== null && ceiling !== null && !isWithin(each, ceiling));
+  const isBeyond = parsed.some((each) => each !== null && ceiling !== null && !isReadableWithin(each, ceiling));
   return isBeyond
     ? 'Expected repositories that the operator lets sandboxes read (SANDBOX_REPOSITORIES_READ).'
     : null;

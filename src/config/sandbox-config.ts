@@ -101,10 +101,9 @@ export class SandboxConfig {
   )
   network: 'auto' | 'isolated' | 'shared';
 
-  @For('process', 'kubernetes')
   @ListVariable(
     'SANDBOX_NETWORK_ALLOW',
-    'What sandboxes with networks of their own reach besides public addresses.',
+    'What sandboxes with networks of their own, and containers with rules, reach besides public addresses.',
     Satisfies(
       (entries) =>
         Array.isArray(entries) && entries.every((entry) => parseDestination(String(entry)) !== null),

@@ -436,18 +436,20 @@ describe('what is denied', () => {
 });
 
 describe('where the backend cannot keep rules', () => {
-  const docker = useTestApp(
-    { SANDBOX_BACKEND: 'docker' },
-    { sandboxBackend: new InProcessSandboxBackend('docker') },
+  const cluster = useTestApp(
+    { SANDBOX_BACKEND: 'kubernetes' },
+    { sandboxBackend: new InProcessSandboxBackend('kubernetes') },
   );
 
   it.each([
     ['a start with them', { egress: START_RULES }, null],
     ['a start of a user whose settings have them', {}, START_RULES],
   ])('%s fails in words', async (_what, given, rules) => {
-    const client = new StartsClient(docker, await docker.createUser());
+    const client = new StartsClient(cluster, await cluster.createUser());
     await client.settings({ llm_model: 'openai/m', llm_api_key: 'key', sandbox_egress: rules });
     const { detail } = await client.reached(await client.start(given), 'ERROR');
-    expect(detail).toMatch(/`egress` of slipway or of the start.* cannot be kept by docker sandboxes yet/);
+    expect(detail).toMatch(
+      /`egress` of slipway or of the start.* cannot be kept by kubernetes sandboxes yet/,
+    );
   });
 });

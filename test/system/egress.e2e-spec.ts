@@ -5,10 +5,11 @@ import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { networkInterfaces } from 'node:os';
 import request from 'supertest';
-import {
-  type ProcessHarness,
-  processHarness,
-} from '../../packages/sandboxes/src/process/process.sandbox-backend.harness.js';
+import path from 'node:path';
+import { AGENT_IMAGE, DockerHarness } from '../../packages/sandboxes/src/docker/docker.harness.js';
+import { processHarness } from '../../packages/sandboxes/src/process/process.sandbox-backend.harness.js';
+import { SandboxCallback } from '../../src/v1/sandboxes/sandbox-callback.js';
+import type { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { reservedPort } from '../support/reserved-port.js';
@@ -27,17 +28,63 @@ const NEEDED = [
 const OWN_ADDRESS = Object.values(networkInterfaces())
   .flatMap((list) => list ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
-/** Loopback is the sandbox's own, so a host outside of it needs another address of this machine. */
-const describeEgress =
-  OWN_ADDRESS !== undefined && NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0)
-    ? describe
-    : describe.skip;
+const hasPrograms = NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0);
 
-describeEgress('a process sandbox with rules about what it may reach', () => {
+/** Sandboxes of a backend, and the variables by which the service runs a proxy for them. */
+interface Place {
+  backend: SandboxBackend;
+  environment: Record<string, string>;
+  /** How the program of the proxy is known by its environment. */
+  listen: string;
+  node: string;
+  close(): Promise<void>;
+}
+
+const PLACES: { name: string; isHere: boolean; make: (proxyPort: number) => Promise<Place> }[] = [
+  {
+    name: 'a process sandbox',
+    isHere: hasPrograms,
+    make: async (port) => {
+      const harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
+      const listen = `127.0.0.1:${port}`;
+      const { backend } = harness;
+      const close = async (): Promise<void> => await harness.close();
+      return { backend, close, environment: { ALLOW_UNSANDBOXED: 'true' }, listen, node: process.execPath };
+    },
+  },
+  {
+    name: 'a container (SLIPWAY_TEST_DOCKER_IMAGE)',
+    isHere: AGENT_IMAGE !== '',
+    make: async () => {
+      const harness = await DockerHarness.make('');
+      return {
+        backend: harness.backend,
+        close: async () => await harness.close(),
+        environment: {
+          SANDBOX_BACKEND: 'docker',
+          DATA_DIR: path.dirname(harness.socketFolder),
+          HOST: '0.0.0.0',
+        },
+        listen: `unix:${harness.socketFolder}/`,
+        node: 'node',
+      };
+    },
+  },
+];
+
+/** Loopback is the sandbox's own, so a host outside of it needs another address of this machine. */
+const describeEach = (about: string, tests: (make: (proxyPort: number) => Promise<Place>) => void): void => {
+  for (const { name, isHere, make } of PLACES) {
+    const describeHere = isHere && OWN_ADDRESS !== undefined ? describe : describe.skip;
+    describeHere(`${name} ${about}`, () => tests(make));
+  }
+};
+
+describeEach('with rules about what it may reach', (make) => {
   jest.setTimeout(90_000);
   const host = String(OWN_ADDRESS);
   const servers: Server[] = [];
-  let harness: ProcessHarness;
+  let place: Place;
   let app: TestApp;
   let sandboxId: string;
   let inside: SandboxClient;
@@ -59,16 +106,16 @@ describeEgress('a process sandbox with rules about what it may reach', () => {
     forbidden = await serve(createServer());
     opened = await serve(createTlsServer({ cert: TEST_CERTIFICATE, key: TEST_PRIVATE_KEY }));
     proxyPort = await reservedPort();
-    harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
+    place = await make(proxyPort);
     app = await createTestApp(
       {
-        ALLOW_UNSANDBOXED: 'true',
+        ...place.environment,
         SANDBOX_EGRESS: JSON.stringify({ allow: [allowed, { host: opened, methods: ['GET'] }] }),
         SANDBOX_EGRESS_PORT: String(proxyPort),
         SANDBOX_NETWORK_ALLOW: `${host}/32`,
       },
       undefined,
-      { sandboxBackend: harness.backend },
+      { sandboxBackend: place.backend },
     );
     const { id } = await new SandboxesClient(app.url, app.user).running();
     sandboxId = id;
@@ -79,7 +126,7 @@ describeEgress('a process sandbox with rules about what it may reach', () => {
 
   afterAll(async () => {
     await app.close();
-    await harness.close();
+    await place.close();
     await Promise.all(servers.map(stopServer));
   });
 
@@ -93,10 +140,15 @@ describeEgress('a process sandbox with rules about what it may reach', () => {
 
   it('reaches it by the fetch of Node.js, as our own agent does', async () => {
     const script = `fetch('http://${allowed}/').then((answer) => answer.text()).then(console.log)`;
-    expect(await inside.run(`${process.execPath} -e "${script}"`)).toMatchObject({
+    expect(await inside.run(`${place.node} -e "${script}"`)).toMatchObject({
       stdout: 'reached\n',
       exitCode: 0,
     });
+  });
+
+  it('reaches the service, by the address that it was told', async () => {
+    const { origin } = new URL(app.app.get(SandboxCallback, { strict: false }).webhooksUrl);
+    expect(await curl(`-o /dev/null ${origin}/health/live`)).toBe(' 200');
   });
 
   it('has no way around the proxy, whatever its programs make of their variables', async () => {
@@ -130,11 +182,11 @@ describeEgress('a process sandbox with rules about what it may reach', () => {
   });
 
   it('goes on when the proxy has died', async () => {
-    const [pid] = await pidsOfProxy(proxyPort);
+    const [pid] = await pidsOfProxy(place.listen);
     process.kill(Number(pid), 'SIGKILL');
-    await until(async () => (await pidsOfProxy(proxyPort)).some((next) => next !== pid));
+    await until(async () => (await pidsOfProxy(place.listen)).some((next) => next !== pid));
     await until(async () => (await curl(`http://${allowed}/`)) === 'reached 200');
-    expect(await pidsOfProxy(proxyPort)).toHaveLength(1);
+    expect(await pidsOfProxy(place.listen)).toHaveLength(1);
   });
 
   it('has what it asked for listed', async () => {
@@ -160,16 +212,16 @@ describeEgress('a process sandbox with rules about what it may reach', () => {
   });
 });
 
-describeEgress('a process sandbox whose user alone has rules', () => {
+describeEach('whose user alone has rules', (make) => {
   jest.setTimeout(90_000);
 
   it('has its proxy from its first moment, which is the first of the service', async () => {
-    const harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
     const proxyPort = await reservedPort();
-    const environment = { ALLOW_UNSANDBOXED: 'true', SANDBOX_EGRESS_PORT: String(proxyPort) };
-    const app = await createTestApp(environment, undefined, { sandboxBackend: harness.backend });
+    const place = await make(proxyPort);
+    const environment = { ...place.environment, SANDBOX_EGRESS_PORT: String(proxyPort) };
+    const app = await createTestApp(environment, undefined, { sandboxBackend: place.backend });
     try {
-      expect(await pidsOfProxy(proxyPort)).toEqual([]);
+      expect(await pidsOfProxy(place.listen)).toEqual([]);
       await request(app.url)
         .post('/api/settings')
         .set(app.user.headers)
@@ -180,19 +232,21 @@ describeEgress('a process sandbox whose user alone has rules', () => {
       const inside = new SandboxClient(target?.address ?? '', target?.sessionKey ?? '');
       const { stdout } = await inside.run('curl -s -D - http://pypi.org/');
       expect(stdout).toContain('X-Slipway-Egress: denied; reason=rule');
-      expect(await pidsOfProxy(proxyPort)).toHaveLength(1);
+      expect(await pidsOfProxy(place.listen)).toHaveLength(1);
     } finally {
       await app.close();
-      await harness.close();
+      await place.close();
     }
   });
 });
 
-async function pidsOfProxy(port: number): Promise<string[]> {
+async function pidsOfProxy(listen: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const found = pids.map(async (pid) => {
     const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
-    return environment.split('\0').includes(`EGRESS_PROXY_LISTEN=127.0.0.1:${port}`) ? [pid] : [];
+    return environment.split('\0').some((line) => line.startsWith(`EGRESS_PROXY_LISTEN=${listen}`))
+      ? [pid]
+      : [];
   });
   return (await Promise.all(found)).flat();
 }

@@ -1,5 +1,6 @@
-import { lstat, mkdir, rm, readFile } from 'node:fs/promises';
-import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { lstat, mkdir, readdir, rm, readFile } from 'node:fs/promises';
+import { connect, createServer, type NetConnectOpts, type Server, Socket } from 'node:net';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
@@ -11,32 +12,36 @@ export interface Relay {
   to: RelayEnd;
 }
 
-type RelayEnd = { kind: 'unix'; socket: string } | { kind: 'tcp'; host: string; port: number };
+type RelayEnd =
+  | { kind: 'unix'; socket: string }
+  /** Any socket in a folder that something listens at: each replica of the service has a proxy of its own. */
+  | { kind: 'any'; folder: string }
+  | { kind: 'tcp'; host: string; port: number };
 
-/** Reads `unix:/path=tcp:host:port` and the like; the first end listens. @throws TypeError */
+/** Reads `unix:/path=tcp:host:port`, `tcp:host:port=any:/folder` and the like; the first end listens. @throws TypeError */
 export function parseRelay(text: string): Relay {
   const [from, to, ...others] = text.split('=').map(parseEnd);
-  if (!from || !to || others.length > 0) {
-    throw new TypeError('--relay must be unix:/path=tcp:host:port or tcp:host:port=tcp:host:port');
+  if (!from || !to || from.kind === 'any' || others.length > 0) {
+    throw new TypeError(
+      '--relay must be unix:/path=tcp:host:port, tcp:host:port=tcp:host:port or tcp:host:port=any:/folder',
+    );
   }
   return { from, to };
 }
 
-/** Starts all relays. One whose port a program of the sandbox has taken is logged; the others work without it. */
+/** Starts all relays, in their order. One whose port a program of the sandbox has taken is logged; the others work without it. */
 export async function startRelays(relays: readonly Relay[]): Promise<{ close(): void }> {
-  const servers = await Promise.all(
-    relays.map(async ({ from, to }) => {
-      const server = createServer({ allowHalfOpen: true }, (client) => void forward(client, to));
-      try {
-        await listenAt(server, from);
-        return [server];
-      } catch (error) {
-        log('warn', 'failed to start relay', { from: nameOf(from), error: errorMessage(error) });
-        return [];
-      }
-    }),
-  );
-  return { close: () => servers.flat().forEach((server) => server.close()) };
+  const servers: Server[] = [];
+  for (const { from, to } of relays) {
+    const server = createServer({ allowHalfOpen: true }, (client) => void forward(client, to));
+    try {
+      await listenAt(server, from);
+      servers.push(server);
+    } catch (error) {
+      log('warn', 'failed to start relay', { from: nameOf(from), error: errorMessage(error) });
+    }
+  }
+  return { close: () => servers.forEach((server) => server.close()) };
 }
 
 /** Replaces a leftover socket. Addresses have at most 107 bytes (unix(7)), so the shorter path is used. */
@@ -50,9 +55,11 @@ export async function listenOnSocket(server: Server, socket: string): Promise<vo
 }
 
 async function listenAt(server: Server, end: RelayEnd): Promise<void> {
-  await (end.kind === 'unix'
-    ? listenOnSocket(server, end.socket)
-    : listening(server, { host: end.host, port: end.port }));
+  if (end.kind === 'unix') {
+    await listenOnSocket(server, end.socket);
+  } else if (end.kind === 'tcp') {
+    await listening(server, { host: end.host, port: end.port });
+  }
 }
 
 export async function listening(
@@ -67,8 +74,8 @@ export async function listening(
 
 /** Each direction ends by itself: a client may stop sending and still wait for the response. */
 async function forward(client: Socket, to: RelayEnd): Promise<void> {
-  const options: NetConnectOpts = to.kind === 'unix' ? { path: to.socket } : { host: to.host, port: to.port };
-  const target = connect({ ...options, allowHalfOpen: true });
+  client.on('error', () => undefined);
+  const target = to.kind === 'any' ? await connectToAny(to.folder) : connectTo(to);
   try {
     await Promise.all([pipeline(client, target), pipeline(target, client)]);
   } catch {
@@ -78,16 +85,40 @@ async function forward(client: Socket, to: RelayEnd): Promise<void> {
   }
 }
 
+/** An error that comes before anything is forwarded has no other listener. */
+function connectTo(to: Exclude<RelayEnd, { kind: 'any' }>): Socket {
+  const options: NetConnectOpts = to.kind === 'unix' ? { path: to.socket } : { host: to.host, port: to.port };
+  return connect({ ...options, allowHalfOpen: true }).on('error', () => undefined);
+}
+
+/** A program that was killed leaves its socket behind, at which nothing answers. Returns a destroyed socket where none does. */
+async function connectToAny(folder: string): Promise<Socket> {
+  const names = await readdir(folder).catch(() => []);
+  for (const name of names) {
+    const socket = connectTo({ kind: 'unix', socket: path.join(folder, name) });
+    try {
+      await once(socket, 'connect');
+      return socket;
+    } catch {
+      socket.destroy();
+    }
+  }
+  return new Socket().destroy();
+}
+
 function parseEnd(text: string): RelayEnd | null {
   if (text.startsWith('unix:/')) {
     return { kind: 'unix', socket: text.slice('unix:'.length) };
+  }
+  if (text.startsWith('any:/')) {
+    return { kind: 'any', folder: text.slice('any:'.length) };
   }
   const [, host, port] = /^tcp:([\w.]+):(\d{1,5})$/.exec(text) ?? [];
   return host === undefined ? null : { kind: 'tcp', host, port: Number(port) };
 }
 
 function nameOf(end: RelayEnd): string {
-  return end.kind === 'unix' ? end.socket : `${end.host}:${end.port}`;
+  return end.kind === 'tcp' ? `${end.host}:${end.port}` : end.kind === 'unix' ? end.socket : end.folder;
 }
 
 const POLL_MS = 10;

@@ -4,7 +4,8 @@ import { parseArgs } from 'node:util';
 import { networkConnected, parseRelay, startRelays } from './port-relay.js';
 
 // Runs another program in a sandbox's network and forwards between its ports and Unix sockets:
-// `relay.main.js --relay unix:/path=tcp:127.0.0.1:8000 -- program arguments`. Ends as the program ends.
+// `relay.main.js --relay unix:/path=tcp:127.0.0.1:8000 -- program arguments`. Ends as the program ends. Without a program it
+// stands beside one, in a container that shares its network.
 
 const { values, positionals } = parseArgs({
   options: {
@@ -20,6 +21,11 @@ async function run(): Promise<void> {
     await networkConnected();
   }
   const relays = await startRelays(values.relay.map(parseRelay));
+  if (positionals.length === 0) {
+    // The first process of a container has no default action for signals.
+    process.once('SIGTERM', () => process.exit(0));
+    return;
+  }
   // Handled before there is a program: a signal that came in between would end the relay, and the program with it.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => child.kill(signal));

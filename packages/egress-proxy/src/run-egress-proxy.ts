@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import type { ListenOptions } from 'node:net';
+import type { LookupAddress } from 'node:dns';
+import { lookup } from 'node:dns/promises';
+import { isIP, type ListenOptions } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { EgressProxy } from './egress-proxy.js';
@@ -13,6 +15,8 @@ const LISTEN = /^(?:unix:(\/.+)|(?:\[([0-9a-f:.]+)\]|([^:[\]/]+)):(\d{1,5}))$/i;
 
 interface EgressProxyConfiguration {
   listen: ListenOptions[];
+  /** Addresses of names that the resolver does not know. */
+  hosts: ReadonlyMap<string, string>;
   service: URL;
   key: string;
   graceMs: number;
@@ -22,7 +26,8 @@ interface EgressProxyConfiguration {
 
 /**
  * `EGRESS_PROXY_LISTEN` (`127.0.0.1:3128`, `[::]:3128`, `unix:/path`, several by commas), `EGRESS_PROXY_SERVICE_URL`,
- * `EGRESS_PROXY_KEY_FILE` (`-`, the default: the first line of standard input), `EGRESS_PROXY_GRACE_SECONDS`.
+ * `EGRESS_PROXY_KEY_FILE` (`-`, the default: the first line of standard input), `EGRESS_PROXY_GRACE_SECONDS`,
+ * `EGRESS_PROXY_HOSTS` (`name=address`, several by commas: names that the resolver does not know).
  *
  * @throws Error that says which variable is wrong
  */
@@ -48,13 +53,30 @@ export async function readConfiguration(
   if (key === '') {
     throw new Error('EGRESS_PROXY_KEY_FILE has no key');
   }
-  return { listen, service, key, graceMs: seconds * 1000, isWatched: file === '-' };
+  const hosts = parseHosts(environment['EGRESS_PROXY_HOSTS'] ?? '');
+  return { listen, hosts, service, key, graceMs: seconds * 1000, isWatched: file === '-' };
+}
+
+function parseHosts(text: string): ReadonlyMap<string, string> {
+  const entries = text
+    .split(',')
+    .filter(Boolean)
+    .map((entry) => entry.split('='));
+  return new Map(
+    entries.map(([name = '', address = '', ...more]) => {
+      if (name === '' || isIP(address) === 0 || more.length > 0) {
+        throw new Error('EGRESS_PROXY_HOSTS has to be name=address, several by commas');
+      }
+      return [name.toLowerCase(), address];
+    }),
+  );
 }
 
 function parseListen(text: string): ListenOptions {
   const [, socket, bracketed, name, port] = LISTEN.exec(text) ?? [];
   if (socket !== undefined) {
-    return { path: socket };
+    // Its folder says who reaches it: sandboxes are other users than the service.
+    return { path: socket, readableAll: true, writableAll: true };
   }
   const host = bracketed ?? name;
   if (host === undefined || Number(port) > 65_535) {
@@ -82,9 +104,11 @@ export async function runEgressProxy(
   // The reader of the log may go first.
   process.stderr.on('error', () => undefined);
   const signalled = [once(process, 'SIGTERM'), once(process, 'SIGINT')];
-  const { listen, service, key, graceMs, isWatched } = await readConfiguration(environment, input);
+  const { listen, hosts, service, key, graceMs, isWatched } = await readConfiguration(environment, input);
   const stopping = Promise.race([...signalled, ...(isWatched ? [once(input.resume(), 'close')] : [])]);
-  const proxy = new EgressProxy({ service: new HttpServiceConnection(service, key) });
+  const resolve = async (name: string): Promise<LookupAddress[]> =>
+    await lookup(hosts.get(name) ?? name, { all: true });
+  const proxy = new EgressProxy({ service: new HttpServiceConnection(service, key), resolve });
   const addresses = [];
   for (const options of listen) {
     const address = await proxy.listen(options);

@@ -5,7 +5,7 @@ import type { CloneFilter } from '@slipway/common/clone-part.js';
 import type { Visibility } from '../../auth/access.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
-import { isWithin, parseReadable } from '../../config/readable-repositories.js';
+import { isReadableWithin, parseReadable } from '../../config/readable-repositories.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type { ConversationReport, WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
@@ -127,7 +127,7 @@ function readableWithin({ repositories_read: asked }: StartRequest, given: reado
   const outer = given.flatMap((text) => parseReadable(text) ?? []);
   return (asked ?? given).filter((text) => {
     const pattern = parseReadable(text);
-    return pattern !== null && isWithin(pattern, outer);
+    return pattern !== null && isReadableWithin(pattern, outer);
   });
 }
 

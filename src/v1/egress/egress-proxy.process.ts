@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { isIPv6 } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { Injectable, Logger } from '@nestjs/common';
@@ -12,6 +13,8 @@ import { productFolder } from '../../common/product.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
+import type { SandboxBackendDescriptor } from '../sandboxes/backends/sandbox-backend.descriptor.js';
+import { SANDBOX_BACKENDS } from '../sandboxes/backends/sandbox-backends.js';
 import { SandboxLifecycleRepository } from '../sandboxes/sandbox-lifecycle.repository.js';
 import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
 import { PROXY_KEY } from './egress-proxy.controller.js';
@@ -49,7 +52,7 @@ export class EgressProxyProcess extends BackgroundLoop {
   }
 
   override async onApplicationBootstrap(): Promise<void> {
-    if (this.config.sandboxes.backend !== 'process') {
+    if (this.backend.proxyEnvironment === null) {
       return;
     }
     this.isNeeded = this.specs.all().some((spec) => this.egress.mode(spec) !== null);
@@ -77,7 +80,7 @@ export class EgressProxyProcess extends BackgroundLoop {
     if (!(await this.isWanted()) || this.child !== null || this.stopping) {
       return;
     }
-    const child = this.spawn();
+    const child = this.spawn(await this.variables());
     const listening = Promise.withResolvers<void>();
     this.listening = listening.resolve;
     await once(child, 'spawn');
@@ -103,17 +106,28 @@ export class EgressProxyProcess extends BackgroundLoop {
     return this.isNeeded;
   }
 
-  private spawn(): ChildProcess {
-    const { environment } = this.config.sandboxes;
-    const inherited = Object.entries(environment).filter(([name]) => INHERITED.test(name));
+  private get backend(): SandboxBackendDescriptor {
+    return SANDBOX_BACKENDS[this.config.sandboxes.backend];
+  }
+
+  private async variables(): Promise<Record<string, string>> {
+    const { dataDir, egress, sandboxes, http } = this.config;
+    const { environment, dockerNetwork } = sandboxes;
+    const serviceAddress = ['0.0.0.0', '::', 'localhost'].includes(http.host) ? '127.0.0.1' : http.host;
+    const host = isIPv6(serviceAddress) ? `[${serviceAddress}]` : serviceAddress;
+    const place = { dataDir, port: egress.port, dockerNetwork, serviceAddress };
+    return {
+      ...Object.fromEntries(Object.entries(environment).filter(([name]) => INHERITED.test(name))),
+      EGRESS_PROXY_GRACE_SECONDS: String(GRACE_MS / 1000),
+      EGRESS_PROXY_SERVICE_URL: `http://${host}:${this.address.port}`,
+      ...(await this.backend.proxyEnvironment?.(place)),
+    };
+  }
+
+  private spawn(env: Record<string, string>): ChildProcess {
     const child = spawn(process.execPath, [ENTRY], {
       cwd: '/',
-      env: {
-        ...Object.fromEntries(inherited),
-        EGRESS_PROXY_GRACE_SECONDS: String(GRACE_MS / 1000),
-        EGRESS_PROXY_LISTEN: `127.0.0.1:${this.config.egress.port}`,
-        EGRESS_PROXY_SERVICE_URL: `http://${this.serviceHost}:${this.address.port}`,
-      },
+      env,
       stdio: withoutInherited(['pipe', 'ignore', 'pipe']),
     });
     if (child.stderr !== null) {
@@ -135,11 +149,5 @@ export class EgressProxyProcess extends BackgroundLoop {
       this.listening();
     }
     this.logger[level === 'info' ? 'log' : 'warn'](String(message), fields);
-  }
-
-  private get serviceHost(): string {
-    const { host } = this.config.http;
-    const isAny = ['0.0.0.0', '::', 'localhost'].includes(host);
-    return isAny ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
   }
 }

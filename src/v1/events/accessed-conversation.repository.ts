@@ -1,13 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { DataSource, In } from 'typeorm';
 import type { AccessedRow } from '../../auth/access.js';
+import { AppConversation } from '../app-conversations/conversation.entity.js';
 
 /** Payload: the id of a conversation that others may read than before. */
 export const ACCESS_CHANNEL = 'conversation_access';
-
-const ACCESSED = `
-  SELECT id, user_id AS "userId", visibility, git_provider AS "gitProvider", selected_repository AS "selectedRepository"
-  FROM app_conversations WHERE id = ANY ($1::uuid[])`;
 
 /** Whose a conversation is, and who reads it. */
 @Injectable()
@@ -21,7 +18,10 @@ export class AccessedConversationRepository {
 
   /** By their ids; unknown ones are left out. */
   async findEach(ids: readonly string[]): Promise<Map<string, AccessedRow>> {
-    const rows = await this.dataSource.query<(AccessedRow & { id: string })[]>(ACCESSED, [ids]);
+    const rows = await this.dataSource.manager.find(AppConversation, {
+      select: { id: true, userId: true, visibility: true, gitProvider: true, selectedRepository: true },
+      where: { id: In([...ids]) },
+    });
     return new Map(rows.map((row) => [row.id, row]));
   }
 }

@@ -11,6 +11,10 @@ import type { HostileWorld } from '../support/hostile-world.js';
 const REPOSITORY = 'octo/set-up';
 const CURL = 'curl -s -o /dev/null -m 10';
 
+const CLOSED = held(
+  'what the setup alone may reach is closed to all once the agent begins, and once is once',
+);
+
 /** A host of the world, and what it was asked for. */
 interface Listener {
   address: string;
@@ -23,9 +27,7 @@ export const beyondItsSetup: Attack = {
   name: 'beyond-its-setup',
   finding: 'not tried',
   what: "A program of Alice's setup keeps a connection and asks again for her agent, her start's rules and what she allows once ask for more than the operator's, and her agent uses that twice.",
-  expected: {
-    process: held('what the setup alone may reach is closed to all once the agent begins, and once is once'),
-  },
+  expected: { process: CLOSED, docker: CLOSED },
   run: async (world) => {
     const host = ownAddress();
     const servers: Server[] = [];

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import type { SandboxLaunch } from '@slipway/sandboxes/sandbox-backend.js';
 import { DockerSandboxBackend } from '@slipway/sandboxes/docker/docker.backend.js';
 import { connectEngine } from '../../../packages/sandboxes/src/docker/engine.js';
@@ -37,6 +39,7 @@ export const sandboxesOfOneNetwork: Attack = {
       defaultImage: AGENT_IMAGE,
       network: instanceId,
       subnets: '198.18.0.0/16',
+      socketFolder: path.join(tmpdir(), instanceId),
       environment: {},
       pidsLimit: 256,
       cpu: 1,

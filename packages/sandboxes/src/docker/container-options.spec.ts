@@ -11,7 +11,7 @@ import {
 } from './container.js';
 
 const SESSION_KEY = 'the-session-key';
-const ENGINE = { version: '28.0.0', processors: 4, knowsHostGateway: true, rootDir: null };
+const ENGINE = { version: '28.0.0', processors: 4, knowsHostGateway: true, isRootless: false, rootDir: null };
 
 function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
   return {
@@ -171,6 +171,36 @@ describe('containerOptions', () => {
     expect(options.HostConfig).not.toHaveProperty('PortBindings');
     expect(options.HostConfig).not.toHaveProperty('ExtraHosts');
     expect(options).not.toHaveProperty('NetworkingConfig');
+  });
+
+  const EGRESS = { port: 3180, credential: 'secret', authority: null, isOnlyWay: true };
+
+  it.each([[null], ['of-the-service']])('gives no network where a proxy is the only way: %s', (network) => {
+    const options = optionsFor({ egress: EGRESS, ports: { WORKER_1: 8011 } }, network);
+    expect(options.HostConfig).toMatchObject({ NetworkMode: 'none' });
+    expect(options.HostConfig).not.toHaveProperty('PortBindings');
+    expect(options.HostConfig).not.toHaveProperty('ExtraHosts');
+    expect(options).not.toHaveProperty('NetworkingConfig');
+    expect(options.Labels).toMatchObject({ 'slipway.closed': 'true' });
+  });
+
+  it('leaves the network as it is where a proxy is there for credentials alone', () => {
+    const without = optionsFor();
+    const { HostConfig, Labels } = optionsFor({ egress: { ...EGRESS, isOnlyWay: false } });
+    expect({ HostConfig, Labels }).toEqual({ HostConfig: without.HostConfig, Labels: without.Labels });
+  });
+
+  it.each<[SandboxLaunch['program'], string]>([
+    [{ kind: 'native', image: null }, 'SLIPWAY_LATE_PROXY=1'],
+    [{ kind: 'image', image: 'stock', args: [] }, 'NODE_USE_ENV_PROXY=1'],
+  ])('has programs of %j use its proxy, and not the one of the operator', (program, use) => {
+    const environment = { HTTPS_PROXY: 'http://proxy:3128' };
+    const changes = { program, egress: EGRESS, workingDir: 'project', env: { HTTPS_PROXY: 'of-the-spec' } };
+    const { Env = [] } = optionsFor(changes, null, ENGINE, environment);
+    expect(Env).toEqual(
+      expect.arrayContaining([use, 'HTTPS_PROXY=http://AbCdEfGhIjKlMnOpQrStUv:secret@127.0.0.1:3180']),
+    );
+    expect(Env.filter((variable) => /proxy:3128|of-the-spec/.test(variable))).toEqual([]);
   });
 
   it("prefers the specification's network", () => {

@@ -54,6 +54,7 @@ describe('containerFacts', () => {
       'http://host.example:2',
     ],
     [{ by: 'name' }, {}, 'http://slipway-abc:8000'],
+    [{ by: 'socket', socket: (id, port) => `/data/${id}/${port}.sock` }, {}, 'unix:/data/AbC/8000.sock'],
   ] satisfies [SandboxReach, InspectedContainer['NetworkSettings']['Ports'], string | null][])(
     'finds the address for %j',
     (reach, ports, address) => {

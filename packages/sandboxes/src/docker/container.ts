@@ -1,5 +1,5 @@
-import type { ContainerCreateOptions, ContainerInspectInfo, MountSettings } from 'dockerode';
-import { portVariables, proxyVariables, TOOL_VARIABLES } from '../launch-variables.js';
+import type { ContainerCreateOptions, ContainerInspectInfo, HostConfig, MountSettings } from 'dockerode';
+import { egressVariables, portVariables, proxyVariables, TOOL_VARIABLES } from '../launch-variables.js';
 import {
   AGENT_PORT,
   AGENT_SERVER_COMMAND,
@@ -44,9 +44,13 @@ export function containerOptions(
   const memory = (launch.memoryMb ?? options.memoryMb) * MEBIBYTE;
   const network = networkOf(launch, options.ownNetwork);
   const ports = [AGENT_PORT, ...Object.values(launch.ports)].map((port) => `${port}/tcp`);
+  const { egress } = launch;
+  // With no interface but its loopback nothing leaves it, whatever its programs do: neither packets nor names.
+  const isClosed = egress?.isOnlyWay === true;
   const env = {
-    ...proxyVariables(options.environment, launch, false),
+    ...(egress === undefined && proxyVariables(options.environment, launch, false)),
     ...layout.env,
+    ...(egress !== undefined && egressVariables(launch, egress, LOOPBACK)),
     ...portVariables(launch.ports, EVERY_ADDRESS),
   };
   return {
@@ -62,6 +66,7 @@ export function containerOptions(
       [CREATED_LABEL]: String(createdAt),
       [PORTS_LABEL]: JSON.stringify(launch.ports),
       ...(launch.sessionKey === null && { [WARM_LABEL]: 'true' }),
+      ...(isClosed && { [CLOSED_LABEL]: 'true' }),
     },
     OpenStdin: layout.keyOnStdin,
     StdinOnce: layout.keyOnStdin,
@@ -69,37 +74,46 @@ export function containerOptions(
     // The service checks whether it answers; the image's own health check would only cost.
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {
+      ...hardened({ memory, processes: options.pidsLimit }),
       Init: true,
-      CapDrop: ['ALL'],
-      SecurityOpt: ['no-new-privileges'],
-      ReadonlyRootfs: true,
       // Build tools execute what they put there. The size counts as memory of the sandbox.
       Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,mode=1777,size=${Math.floor(memory / 2)}` },
       Mounts: volumeMounts(sandboxName(launch.id), layout),
-      PidsLimit: options.pidsLimit,
-      Ulimits: [
-        { Name: 'nofile', Soft: OPEN_FILES, Hard: OPEN_FILES },
-        { Name: 'core', Soft: 0, Hard: 0 },
-      ],
-      Memory: memory,
-      MemorySwap: memory,
       NanoCpus: Math.round(Math.min(launch.cpu ?? options.cpu, engine.processors) * NANO),
-      LogConfig: LOG,
       RestartPolicy: { Name: 'no' },
       ...(launch.runtime !== null && { Runtime: launch.runtime }),
-      NetworkMode: network,
-      ...(reach.by === 'port' && {
-        // 0 makes the engine pick a free port.
-        PortBindings: Object.fromEntries(
-          ports.map((port) => [port, [{ HostIp: reach.hostIp, HostPort: '0' }]]),
-        ),
-        ...(engine.knowsHostGateway && { ExtraHosts: ['host.docker.internal:host-gateway'] }),
-      }),
+      NetworkMode: isClosed ? 'none' : network,
+      ...(reach.by === 'port' &&
+        !isClosed && {
+          // 0 makes the engine pick a free port.
+          PortBindings: Object.fromEntries(
+            ports.map((port) => [port, [{ HostIp: reach.hostIp, HostPort: '0' }]]),
+          ),
+          ...(engine.knowsHostGateway && { ExtraHosts: ['host.docker.internal:host-gateway'] }),
+        }),
     },
     ...(launch.network !== null &&
-      reach.by === 'name' && {
+      reach.by === 'name' &&
+      !isClosed && {
         NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [sandboxHostName(launch.id)] } } },
       }),
+  };
+}
+
+/** What keeps any container of ours from the machine. */
+export function hardened({ memory, processes }: { memory: number; processes: number }): HostConfig {
+  return {
+    CapDrop: ['ALL'],
+    SecurityOpt: ['no-new-privileges'],
+    ReadonlyRootfs: true,
+    PidsLimit: processes,
+    Ulimits: [
+      { Name: 'nofile', Soft: OPEN_FILES, Hard: OPEN_FILES },
+      { Name: 'core', Soft: 0, Hard: 0 },
+    ],
+    Memory: memory,
+    MemorySwap: memory,
+    LogConfig: LOG,
   };
 }
 
@@ -179,6 +193,8 @@ export const CREATED_LABEL = 'slipway.created-at';
 export const PORTS_LABEL = 'slipway.ports';
 /** Marks containers whose agent server gets its session key later. */
 export const WARM_LABEL = 'slipway.warm';
+/** Marks containers without a network, which only their relay leads to. */
+export const CLOSED_LABEL = 'slipway.closed';
 export const AGENT_SERVER_LABEL = 'slipway.agent-server';
 /** The id of the image that agent server files come from; set on their volumes and on containers that fill these. */
 export const AGENT_FILES_LABEL = 'slipway.agent-server-of';
@@ -201,9 +217,10 @@ export function sandboxHostName(id: string): string {
 export type SandboxReach =
   | { by: 'name' }
   /** `hostIp` is where the engine publishes the port; `urlHost` is how an address spells that. */
-  | { by: 'port'; hostIp: string; urlHost: string };
+  | { by: 'port'; hostIp: string; urlHost: string }
+  | { by: 'socket'; socket: (id: string, port: number) => string };
 
-/** How the service reaches containers: by name within a network of the engine, or by a published port. */
+/** How the service reaches containers that have a network: by name within one of the engine, or by a published port. */
 export function sandboxReach({
   network,
   listenAddress,
@@ -252,6 +269,9 @@ function portAddress(
   reach: SandboxReach,
   port: number,
 ): string | null {
+  if (reach.by === 'socket') {
+    return `unix:${reach.socket(id, port)}`;
+  }
   if (reach.by === 'name') {
     return `http://${sandboxHostName(id)}:${port}`;
   }

@@ -35,6 +35,7 @@ import {
   hasMountedAgentServer,
   mountAgentServer,
   volumeOwner,
+  CLOSED_LABEL,
   containerFacts,
   isRunning,
   sandboxName,
@@ -59,6 +60,7 @@ import { GuardedContainers } from './guarded-containers.js';
 import { ensureImage, findImage } from './images.js';
 import { InstanceNetwork } from './instance-network.js';
 import { SandboxLinks } from './sandbox-links.js';
+import { SandboxRelays } from './sandbox-relays.js';
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
@@ -86,6 +88,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   private readonly network: InstanceNetwork;
   /** Links services with sandboxes; null when sandboxes publish ports. */
   private readonly links: SandboxLinks | null;
+  private readonly relays: SandboxRelays;
   private readonly guarded: GuardedContainers;
   private readonly guard: DiskGuard;
   private readonly queue = new KeyedLimit(1);
@@ -102,6 +105,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     this.network = new InstanceNetwork(this.docker, options.instanceId);
     const { network } = options;
     this.links = network === null ? null : new SandboxLinks(this.docker, { ...options, network });
+    this.relays = new SandboxRelays(this.docker, options);
     this.guarded = new GuardedContainers(this.docker, options.instanceId);
     const { minFreeBytes: reserveBytes, sandboxBytes } = options;
     this.guard = new DiskGuard({ disk: DISK, reserveBytes, sandboxBytes }, this.guarded);
@@ -153,7 +157,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   override async inspect(id: string): Promise<SandboxFacts> {
     const container = await this.find(id);
     if (container !== null) {
-      const facts = containerFacts(container, this.reach);
+      const facts = containerFacts(container, this.reachOf(container));
       const cause = this.guarded.causeOf(container.Id);
       return cause === null || facts.exit === null ? facts : { ...facts, exit: { ...facts.exit, cause } };
     }
@@ -184,7 +188,7 @@ export class DockerSandboxBackend extends SandboxBackend {
       if (container !== null) {
         requireMayStop(mayStop);
         await this.stop(container);
-        await this.links?.remove(id);
+        await this.disconnectSandbox(id);
       }
     });
   }
@@ -196,7 +200,7 @@ export class DockerSandboxBackend extends SandboxBackend {
         await this.stop(container);
         await this.removeContainer(container);
       }
-      await this.links?.remove(id);
+      await this.disconnectSandbox(id);
       await this.volumes.remove(id);
     });
   }
@@ -225,6 +229,10 @@ export class DockerSandboxBackend extends SandboxBackend {
 
   override async sweep(): Promise<BackendSweep> {
     await this.guard.check(await this.disk());
+    await this.relays.sweep(async (id) => {
+      const container = await this.find(id);
+      return container !== null && isRunning(container);
+    });
     return await super.sweep();
   }
 
@@ -251,7 +259,11 @@ export class DockerSandboxBackend extends SandboxBackend {
           writeSessionKey(this.docker, found.Id, sessionKey),
         );
       }
+      await this.relay(launch, found.Id);
       return;
+    }
+    if (launch.egress !== undefined) {
+      await this.relays.require(launch, launch.egress, signal);
     }
     requireSpace(await this.disk(), this.options.minFreeBytes, DISK);
     const layout = sandboxLayout(launch, this.options.defaultImage);
@@ -265,18 +277,16 @@ export class DockerSandboxBackend extends SandboxBackend {
     const engine = await this.reportShortfall(launch);
     signal.throwIfAborted();
     const createdAt = await this.volumes.create(launch.id);
-    if (launch.network === null) {
+    const isLinked = launch.network === null && launch.egress?.isOnlyWay !== true;
+    if (isLinked) {
       await this.network.ensure();
     }
-    const plain = containerOptions(
-      launch,
-      layout,
-      { ...this.options, ownNetwork: this.network.name },
-      this.reach,
-      engine,
-      createdAt,
-    );
-    const options = launch.program.kind === 'native' ? exposeImageVariables(plain, image.variables) : plain;
+    const own = { ...this.options, ownNetwork: this.network.name };
+    const plain = containerOptions(launch, layout, own, this.reach, engine, createdAt);
+    const options =
+      launch.program.kind === 'native'
+        ? exposeImageVariables(plain, image.variables)
+        : await this.relays.withAuthority(plain, launch);
     if (found !== null) {
       await this.removeContainer(found);
     }
@@ -294,7 +304,7 @@ export class DockerSandboxBackend extends SandboxBackend {
         return await this.docker.createContainer(mountAgentServer(options, agentServer.volume));
       },
     );
-    if (launch.network === null) {
+    if (isLinked) {
       await this.links?.connect(launch.id, container.id);
     }
     const start = async (): Promise<void> => {
@@ -303,15 +313,36 @@ export class DockerSandboxBackend extends SandboxBackend {
       }
       await container.start();
     };
-    await callEngine(
-      `the image ${layout.image} cannot be started`,
-      async () =>
-        await pRetry(start, {
-          retries: START_RETRIES,
-          minTimeout: START_RETRY_DELAY_MS,
-          shouldRetry: ({ error }) => isTemporaryStartFailure(error),
-        }),
-    );
+    const { egress } = launch;
+    await Promise.all([
+      egress && this.relays.create(launch, egress, container.id),
+      callEngine(
+        `the image ${layout.image} cannot be started`,
+        async () =>
+          await pRetry(start, {
+            retries: START_RETRIES,
+            minTimeout: START_RETRY_DELAY_MS,
+            shouldRetry: ({ error }) => isTemporaryStartFailure(error),
+          }),
+      ),
+    ]);
+    await this.relay(launch, container.id);
+  }
+
+  private async relay(launch: ProgramLaunch, container: string): Promise<void> {
+    if (launch.egress !== undefined) {
+      await this.relays.connect(launch, launch.egress, container);
+    }
+  }
+
+  private async disconnectSandbox(id: string): Promise<void> {
+    await this.relays.remove(id);
+    await this.links?.remove(id);
+  }
+
+  private reachOf({ Config }: ContainerInspectInfo): SandboxReach {
+    const socket = (id: string, port: number): string => this.relays.socket(id, port);
+    return Config.Labels[CLOSED_LABEL] === undefined ? this.reach : { by: 'socket', socket };
   }
 
   private async reportShortfall({ cpu, onShortfall }: ProgramLaunch): Promise<EngineFacts> {

@@ -46,6 +46,10 @@ export class DockerHarness implements SandboxBackendHarness {
     return harness;
   }
 
+  get socketFolder(): string {
+    return path.join(this.folder, 'sockets');
+  }
+
   get hidden() {
     return { file: path.join(this.folder, 'hidden'), text: 'not for tools' };
   }
@@ -59,6 +63,7 @@ export class DockerHarness implements SandboxBackendHarness {
       environment: {},
       network: null,
       subnets: '198.18.0.0/16',
+      socketFolder: this.socketFolder,
       pidsLimit: 256,
       cpu: 1,
       memoryMb: 512,

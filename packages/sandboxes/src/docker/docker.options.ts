@@ -8,6 +8,8 @@ export interface DockerBackendOptions extends SandboxBackendOptions {
   network: string | null;
   /** The range of the networks by which they do. */
   subnets: string;
+  /** A folder of the service that the engine sees, for sockets to sandboxes that have an egress proxy. */
+  socketFolder: string;
   pidsLimit: number;
   cpu: number;
   /** Mebibytes of a sandbox whose specification sets none. */

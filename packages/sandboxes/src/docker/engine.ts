@@ -1,6 +1,6 @@
 import { inTime } from '@slipway/common/async.js';
 import Docker from 'dockerode';
-import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
+import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 
@@ -35,6 +35,8 @@ export interface EngineFacts {
   version: string;
   processors: number;
   knowsHostGateway: boolean;
+  /** Whether its root is the user that it runs as. */
+  isRootless: boolean;
   /** The folder of its images and volumes on its own machine; null when it does not say. */
   rootDir: string | null;
 }
@@ -84,6 +86,7 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
     version: version.Version,
     processors: jsonNumber(info, 'NCPU') ?? 1,
     knowsHostGateway: major > 1 || minor >= HOST_GATEWAY_API,
+    isRootless: jsonList(info, 'SecurityOptions').some((option) => /^name=rootless\b/.test(String(option))),
     rootDir: jsonText(info, 'DockerRootDir'),
   };
 }

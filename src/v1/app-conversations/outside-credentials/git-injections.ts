@@ -4,7 +4,7 @@ import { within } from '@slipway/common/async.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { GitServerAddresses, PublicGitServerName } from '../../../config/git-config.js';
-import { isWithin, parseReadable, type ReadablePattern } from '../../../config/readable-repositories.js';
+import { isReadableWithin, parseReadable, type ReadablePattern } from '../../../config/readable-repositories.js';
 import type { ProviderType } from '../../../git-providers/git-provider.js';
 import { orFailure } from '../../../git-providers/provider-errors.js';
 import { gitHostBaseUrl } from '../../../git-providers/provider-http.js';
@@ -139,7 +139,7 @@ export class GitInjections {
     const ceiling = this.config.egress.repositoriesRead;
     return [...new Set(named)]
       .flatMap((text) => parseReadable(text) ?? [])
-      .filter((pattern) => ceiling === null || isWithin(pattern, ceiling));
+      .filter((pattern) => ceiling === null || isReadableWithin(pattern, ceiling));
   }
 
   private addressesAt(

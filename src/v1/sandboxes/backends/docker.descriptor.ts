@@ -1,16 +1,36 @@
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { makePrivateFolder } from '@slipway/common/private-folder.js';
 import { GRACE_SECONDS } from '@slipway/sandboxes/sandbox-backend.js';
 import type { SandboxBackendDescriptor } from './sandbox-backend.descriptor.js';
 
 const MEBIBYTE = 1024 * 1024;
 
+/** The machine, as containers know it. */
+const HOST = 'host.docker.internal';
+
+/** The real path: a socket is only reached by a path without links. */
+async function socketFolder(dataDir: string): Promise<string> {
+  const folder = path.resolve(dataDir, 'sockets');
+  await makePrivateFolder(folder);
+  return await realpath(folder);
+}
+
 export const dockerBackend = {
   kind: 'docker',
   hostBound: true,
   runsContainers: true,
-  serviceHost: ({ dockerNetwork, ownHostname }) =>
-    dockerNetwork === null ? 'host.docker.internal' : ownHostname,
+  serviceHost: ({ dockerNetwork, ownHostname }) => (dockerNetwork === null ? HOST : ownHostname),
   cutOffFromLoopback: ({ dockerNetwork }) => (dockerNetwork === null ? 'containers' : null),
-  create: async ({ sandboxes, instanceId, defaults }) => {
+  proxyEnvironment: async ({ dataDir, dockerNetwork, serviceAddress }) => {
+    const { newProxySocket } = await import('@slipway/sandboxes/docker/sandbox-relays.js');
+    return {
+      EGRESS_PROXY_LISTEN: `unix:${await newProxySocket(await socketFolder(dataDir))}`,
+      // A name of containers alone.
+      ...(dockerNetwork === null && { EGRESS_PROXY_HOSTS: `${HOST}=${serviceAddress}` }),
+    };
+  },
+  create: async ({ sandboxes, dataDir, instanceId, defaults }) => {
     const { DockerSandboxBackend } = await import('@slipway/sandboxes/docker/docker.backend.js');
     return new DockerSandboxBackend({
       dockerHost: sandboxes.dockerHost,
@@ -19,6 +39,7 @@ export const dockerBackend = {
       defaultImage: sandboxes.image,
       network: sandboxes.dockerNetwork,
       subnets: sandboxes.dockerSubnets,
+      socketFolder: await socketFolder(dataDir),
       pidsLimit: sandboxes.processes,
       ...defaults,
       minFreeBytes: sandboxes.diskReserveMb * MEBIBYTE,

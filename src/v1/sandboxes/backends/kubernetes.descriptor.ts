@@ -8,6 +8,7 @@ export const kubernetesBackend = {
   runsContainers: true,
   serviceHost: ({ host, ownAddress, ownHostname }) => host ?? ownAddress ?? ownHostname,
   cutOffFromLoopback: () => 'pods',
+  proxyEnvironment: null,
   create: async ({ sandboxes, instanceId, callbackUrl, defaults, allow }) => {
     const { KubernetesSandboxBackend } = await import('@slipway/sandboxes/kubernetes/kubernetes.backend.js');
     return new KubernetesSandboxBackend({

@@ -14,6 +14,7 @@ export const processBackend = {
   runsContainers: false,
   serviceHost: ({ host }) => host ?? '127.0.0.1',
   cutOffFromLoopback: ({ host }) => (host === '::1' ? 'process sandboxes, which have no IPv6,' : null),
+  proxyEnvironment: async ({ port }) => ({ EGRESS_PROXY_LISTEN: `127.0.0.1:${port}` }),
   create: async ({ sandboxes, dataDir, instanceId, hostId, defaults, allow, hiddenPaths }) => {
     const { ProcessSandboxBackend } = await import('@slipway/sandboxes/process/process.backend.js');
     return new ProcessSandboxBackend({

@@ -9,6 +9,14 @@ export interface ServicePlace {
   dockerNetwork: string | null;
 }
 
+interface ProxyPlace {
+  dataDir: string;
+  port: number;
+  dockerNetwork: string | null;
+  /** Where the service listens, as the proxy beside it reaches it. */
+  serviceAddress: string;
+}
+
 interface SandboxBackendSetup {
   sandboxes: SandboxConfig;
   dataDir: string;
@@ -30,5 +38,7 @@ export interface SandboxBackendDescriptor {
   readonly serviceHost: (place: ServicePlace) => string;
   /** The name of its sandboxes in errors if they cannot reach a service on loopback; null if they can. */
   readonly cutOffFromLoopback: (place: ServicePlace) => string | null;
+  /** Variables that say where the egress proxy of this replica listens; null where it is no program of the replica. */
+  readonly proxyEnvironment: ((place: ProxyPlace) => Promise<Record<string, string>>) | null;
   readonly create: (setup: SandboxBackendSetup) => Promise<SandboxBackend>;
 }

@@ -83,7 +83,7 @@ export class SandboxEgress {
     const { backend } = this.config.sandboxes;
     if (!BACKENDS_WITH_EGRESS.includes(backend)) {
       throw new SandboxBackendError(
-        `Its rules (SANDBOX_EGRESS, \`egress\` of ${spec.id} or of the start, \`sandbox_egress\` of the settings) cannot be kept by ${backend} sandboxes yet: use SANDBOX_BACKEND=process, or take them away.`,
+        `Its rules (SANDBOX_EGRESS, \`egress\` of ${spec.id} or of the start, \`sandbox_egress\` of the settings) cannot be kept by ${backend} sandboxes yet: use SANDBOX_BACKEND=process or docker, or take them away.`,
       );
     }
     await this.prepare();

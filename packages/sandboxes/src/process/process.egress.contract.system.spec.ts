@@ -1,0 +1,28 @@
+import { spawnSync } from 'node:child_process';
+import { describe, jest } from '@jest/globals';
+import { reservedPort } from '../../../../test/support/reserved-port.js';
+import { describeSandboxEgress } from '../sandbox-backend.egress.contract.js';
+import { NETWORK_INTERFACE } from './sandbox-network.js';
+import { processHarness } from './process.sandbox-backend.harness.js';
+
+const NEEDED = [
+  ['bwrap', '--version'],
+  ['slirp4netns', '--version'],
+  ['ip', '-V'],
+] as const;
+const describeNetwork = NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0)
+  ? describe
+  : describe.skip;
+
+describeNetwork('process sandboxes', () => {
+  jest.setTimeout(60_000);
+
+  describeSandboxEgress('process', async () => {
+    const harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
+    return Object.assign(harness, {
+      port: await reservedPort(),
+      interfaces: [NETWORK_INTERFACE],
+      listen: async (port: number) => ({ host: '127.0.0.1', port }),
+    });
+  });
+});
