@@ -40,6 +40,7 @@ describe('docs/configuration.md', () => {
       'BITBUCKET_OAUTH_CLIENT_SECRET',
       'ENTERPRISE_SSO_CLIENT_SECRET',
       'DEFAULT_LLM_API_KEY',
+      'EGRESS_PROXY_KEY',
       'HTTPS_PROXY',
       'HTTP_PROXY',
       'OTEL_EXPORTER_OTLP_HEADERS',

@@ -150,7 +150,12 @@ function readEgress(variables: Variables, { backend, isolation, network }: Sandb
     (!BACKENDS_WITH_EGRESS.includes(backend) || isolation === 'none' || network === 'shared')
   ) {
     throw new ConfigError(
-      'SANDBOX_CREDENTIALS: outside is for process sandboxes with a network of their own alone so far; take it away, or SANDBOX_BACKEND, SANDBOX_ISOLATION=none and SANDBOX_NETWORK=shared',
+      'SANDBOX_CREDENTIALS: outside is for pods, and process sandboxes with a network of their own, so far; take it away, or SANDBOX_BACKEND, SANDBOX_ISOLATION=none and SANDBOX_NETWORK=shared',
+    );
+  }
+  if (egress.credentials === 'outside' && backend === 'kubernetes' && egress.proxyKeys === null) {
+    throw new ConfigError(
+      'EGRESS_PROXY_KEY: is required with SANDBOX_CREDENTIALS=outside for pods; the egress proxy of deploy/kubernetes/components/egress-proxy has the same one',
     );
   }
   return egress;

@@ -17,6 +17,7 @@ const app = useTestApp(
     SANDBOX_EGRESS: '{"allow":["npm",{"host":"api.example.com","methods":["GET"]}],"deny":["evil.example"]}',
     SANDBOX_NETWORK_ALLOW: '10.20.0.0/16',
     SANDBOX_WARM: '1',
+    EGRESS_PROXY_KEY: `${'n'.repeat(32)},${'o'.repeat(32)}`,
   },
   { sandboxBackend: backend },
 );
@@ -84,6 +85,13 @@ describe('a sandbox with rules about what it may reach', () => {
     await sandboxes.call('POST', `/${id}/resume`);
     await sandboxes.reach(id, 'RUNNING');
     expect(backend.boxes.get(id)?.launch.egress).toEqual(before);
+  });
+
+  it('tells its rules to proxies that were started elsewhere, by the keys of the configuration', async () => {
+    await policy(credential, 'n'.repeat(32)).expect(200);
+    await policy(credential, 'o'.repeat(32)).expect(200);
+    await policy(credential, 'm'.repeat(32)).expect(401);
+    await policy(credential, `${'n'.repeat(32)},${'o'.repeat(32)}`).expect(401);
   });
 
   it('is told by its proxy’s answers what it may reach: rules, and what an agent cannot do without', async () => {

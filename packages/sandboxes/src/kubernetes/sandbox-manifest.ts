@@ -1,6 +1,6 @@
 import type { V1Container, V1PersistentVolumeClaim } from '@kubernetes/client-node';
 import { type JsonObject, mergePatch } from '@slipway/common/json-access.js';
-import { portVariables, proxyVariables, SERVICE_VARIABLES } from '../launch-variables.js';
+import { egressVariables, portVariables, proxyVariables, SERVICE_VARIABLES } from '../launch-variables.js';
 import {
   AGENT_PORT,
   AGENT_SERVER_COMMAND,
@@ -14,6 +14,7 @@ import {
 } from '../container-layout.js';
 import type { ProgramLaunch } from '../sandbox-backend.js';
 import type { KubernetesBackendOptions } from './kubernetes.options.js';
+import { EGRESS_LABEL, REACHES_PROXY } from './policy-rules.js';
 
 export const SANDBOX_GROUP = 'agents.x-k8s.io';
 export const SANDBOX_API = `${SANDBOX_GROUP}/v1beta1`;
@@ -43,8 +44,14 @@ const RESTRICTED = {
 
 type ManifestOptions = Omit<
   KubernetesBackendOptions,
-  'kubeconfig' | 'namespace' | 'reach' | 'reachedFrom' | 'allow' | 'callbackUrl' | 'nodeWaitMs'
+  'kubeconfig' | 'namespace' | 'reach' | 'reachedFrom' | 'allow' | 'egress' | 'callbackUrl' | 'nodeWaitMs'
 >;
+
+/** A launch with the address of the egress proxy, in brackets where it is one of IPv6. */
+export type PodLaunch = ProgramLaunch & { proxyHost?: string };
+
+/** Names have no answer, at once: without a name server, programs would wait for the one of the cluster. */
+const NO_NAMES = { dnsPolicy: 'None', dnsConfig: { nameservers: ['127.0.0.1'] } };
 
 /** The members of a kubernetes-sigs/agent-sandbox Sandbox that are set here. */
 interface SandboxManifest {
@@ -79,7 +86,7 @@ export function volumeName(objectName: string): string {
 }
 
 /** @throws SandboxBackendError when a pod cannot run the program or use its working folder */
-export function sandboxManifest(launch: ProgramLaunch, options: ManifestOptions): SandboxManifest {
+export function sandboxManifest(launch: PodLaunch, options: ManifestOptions): SandboxManifest {
   const template = podTemplate(launch, options);
   const { labels } = template.metadata;
   const storageClass = launch.pod?.storageClass ?? options.storageClass;
@@ -105,7 +112,7 @@ export function sandboxManifest(launch: ProgramLaunch, options: ManifestOptions)
 }
 
 /** Meets the pod security standard `restricted`. @throws SandboxBackendError for a program that a pod cannot run */
-export function podTemplate(launch: ProgramLaunch, options: ManifestOptions): PodTemplate {
+export function podTemplate(launch: PodLaunch, options: ManifestOptions): PodTemplate {
   const layout = sandboxLayout(launch, options.defaultImage);
   // The API cannot say whether an image has our agent server, so ours is copied into every other image.
   const isCopied = launch.program.kind === 'native' && layout.image !== options.defaultImage;
@@ -149,19 +156,24 @@ export function podTemplate(launch: ProgramLaunch, options: ManifestOptions): Po
       labels: added('labels', labelsOf(launch, options)),
       annotations: added('annotations', { [PORTS_ANNOTATION]: JSON.stringify(launch.ports) }),
     },
-    spec: patches.reduce<JsonObject>((all, patch) => mergePatch(all, patch.spec ?? {}), spec),
+    spec: {
+      ...patches.reduce<JsonObject>((all, patch) => mergePatch(all, patch.spec ?? {}), spec),
+      ...(launch.egress?.isOnlyWay && NO_NAMES),
+    },
   };
 }
 
 function agentContainer(
-  launch: ProgramLaunch,
+  launch: PodLaunch,
   layout: SandboxLayout,
   isCopied: boolean,
   options: ManifestOptions,
 ): V1Container {
+  const { egress, proxyHost = '' } = launch;
   const env = {
-    ...proxyVariables(options.environment, launch, false),
+    ...(egress === undefined && proxyVariables(options.environment, launch, false)),
     ...layout.env,
+    ...(egress !== undefined && egressVariables(launch, egress, proxyHost)),
     ...portVariables(launch.ports, EVERY_ADDRESS),
   };
   const isNative = launch.program.kind === 'native';
@@ -218,8 +230,9 @@ function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>):
   };
 }
 
-function labelsOf({ id }: ProgramLaunch, { instanceId }: ManifestOptions): Record<string, string> {
-  return { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
+function labelsOf({ id, egress }: ProgramLaunch, { instanceId }: ManifestOptions): Record<string, string> {
+  const labels = { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
+  return egress?.isOnlyWay ? { ...labels, [EGRESS_LABEL]: REACHES_PROXY } : labels;
 }
 
 /** Kubernetes replaces `$(NAME)` in variables and arguments, and takes `$$` for a dollar sign. */

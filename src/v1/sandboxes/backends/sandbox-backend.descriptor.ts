@@ -1,3 +1,4 @@
+import type { EgressConfig } from '../../../config/egress-config.js';
 import type { SandboxConfig } from '../../../config/sandbox-config.js';
 import type { SandboxBackend, SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 
@@ -11,6 +12,7 @@ export interface ServicePlace {
 
 interface SandboxBackendSetup {
   sandboxes: SandboxConfig;
+  egress: EgressConfig;
   dataDir: string;
   instanceId: string;
   hostId: string;
