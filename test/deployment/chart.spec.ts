@@ -211,6 +211,25 @@ function kustomized(components: readonly string[]): string {
     });
   });
 
+  it('can deny sandboxes with rules everything but the proxy, whatever policies of the namespace allow', () => {
+    const policy = 'ClusterNetworkPolicy//slipway-sandboxes-egress';
+    const on = ['--set', 'egressProxy.enabled=true'];
+    expect(objectsOf(output('helm', 'template', 'slipway', CHART, ...on)).has(policy)).toBe(false);
+    const all = objectsOf(output('helm', 'template', 'slipway', CHART, '--values', `${CHART}/ci/all.yaml`));
+    expect(all.get(policy)?.spec).toMatchObject({
+      tier: 'Admin',
+      priority: 100,
+      subject: { pods: { podSelector: { matchLabels: { 'slipway.egress': 'proxy' } } } },
+      egress: [
+        {
+          action: 'Pass',
+          to: [{ pods: { podSelector: { matchLabels: { 'app.kubernetes.io/name': 'slipway-egress' } } } }],
+        },
+        { action: 'Deny', to: [{ networks: ['0.0.0.0/0', '::/0'] }] },
+      ],
+    });
+  });
+
   it('refuses values that it does not know', () => {
     const { status, stderr } = spawnSync('helm', ['template', 'slipway', CHART, '--set', 'replicass=3'], {
       cwd: ROOT,
