@@ -11,7 +11,7 @@ import {
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { MAX_PERMITS } from '../../src/v1/egress/egress-permit.repository.js';
 import { OpenHosts } from '../../src/v1/egress/open-hosts.js';
-import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
+import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';
 import { EgressDenialRepository, MAX_TOLD } from '../../src/v1/events/egress-denial.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { ConversationRepository } from '../../src/v1/app-conversations/conversation.repository.js';

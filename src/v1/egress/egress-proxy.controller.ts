@@ -1,4 +1,3 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import {
   applyDecorators,
   Body,
@@ -23,44 +22,24 @@ import {
 } from '@slipway/egress-proxy/protocol.js';
 import { presentedKey } from '../../auth/api-key-format.js';
 import { Public } from '../../auth/auth.decorators.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
-import { AppConfig } from '../../config/app-config.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
 import { EgressRequestRepository } from './egress-request.repository.js';
 import { EgressPoliciesService } from './egress-policies.service.js';
-
-/** From which the key is derived that the service and the proxies that it starts share; others have `EGRESS_PROXY_KEY`. */
-export const PROXY_KEY = 'egress-proxy.key';
+import { EgressProxyKeys } from './egress-proxy.keys.js';
 
 @Injectable()
 class EgressProxyGuard implements CanActivate {
-  private readonly shared: readonly Buffer[];
-
-  constructor(
-    private readonly cipher: SecretCipher,
-    { egress }: AppConfig,
-  ) {
-    this.shared = (egress.proxyKeys ?? []).map(digestOf);
-  }
+  constructor(private readonly keys: EgressProxyKeys) {}
 
   canActivate(context: ExecutionContext): boolean {
     const key = presentedKey(context.switchToHttp().getRequest<Request>().headers);
-    if (key === null || !(this.cipher.hasDerived(PROXY_KEY, key) || this.isShared(key))) {
+    if (key === null || !this.keys.has(key)) {
       throw new DomainError('unauthorized', 'Unauthorized');
     }
     return true;
   }
-
-  private isShared(key: string): boolean {
-    const digest = digestOf(key);
-    return this.shared.some((each) => timingSafeEqual(each, digest));
-  }
-}
-
-function digestOf(key: string): Buffer {
-  return hash('sha256', key, 'buffer');
 }
 
 function ForEgressProxies(): ClassDecorator {

@@ -14,7 +14,7 @@ import { ServiceAddress } from '../../config/service-address.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxLifecycleRepository } from '../sandboxes/sandbox-lifecycle.repository.js';
 import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
-import { PROXY_KEY } from './egress-proxy.controller.js';
+import { PROXY_KEY } from './egress-proxy.keys.js';
 
 const ENTRY = path.join(productFolder(), 'dist', 'egress-proxy', 'main.js');
 const EVERY_MS = 1_000;
