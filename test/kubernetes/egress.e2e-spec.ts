@@ -116,6 +116,22 @@ describeInCluster('pods with rules, and credentials outside of them', () => {
     expect(await curl(`http://${forbidden}/`)).toMatch(/ 403$/);
   });
 
+  it('reach during their setup what the rules of their start say of it, and no more once the agent begins', async () => {
+    const repository = 'octo/set-up';
+    const setUp = `curl -sS -m 20 http://${forbidden}/ >"$HOME"/fetched`;
+    await world.journey.git.commit(repository, 'main', { '.openhands/setup.sh': setUp });
+    const egress = { allow: [], setup: { allow: [forbidden] } };
+    const open = await world.journey.createUser();
+    await world.journey.giveToken(open);
+    const started = await open.started({ ...message('Say well.'), selected_repository: repository, egress });
+    const { output } = await open.run(
+      started.sandboxId,
+      `cat "$HOME"/fetched; ${setUp}; cat "$HOME"/fetched`,
+    );
+    expect(output).toMatch(/^reached.*denied/s);
+    await open.remove(`/api/v1/sandboxes/${started.sandboxId}`);
+  });
+
   it('do the main job with placeholders: clone, model, push and pull request', async () => {
     const started = await fixFailingCheck(user, world.journey);
     const { output } = await user.run(
