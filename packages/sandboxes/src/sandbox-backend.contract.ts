@@ -26,7 +26,7 @@ const serve = (text: string): string =>
   `node -e "require('http').createServer((_, answer) => answer.end('page of ${text}')).listen(process.env.APP_2, process.env.LISTEN_HOST)"`;
 
 /** Calls a server whose certificate no public authority has signed. */
-const CALL_PRIVATE_SERVER = `
+export const CALL_PRIVATE_SERVER = `
 const run = require('node:util').promisify(require('node:child_process').execFile);
 const certificate = ${JSON.stringify({ cert: TEST_CERTIFICATE, key: TEST_PRIVATE_KEY })};
 const server = require('node:https').createServer(certificate, (_, answer) => answer.end('trusted'));

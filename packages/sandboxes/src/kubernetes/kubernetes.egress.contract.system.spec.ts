@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jes
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { TestCluster } from '../../../../test/kubernetes/support/test-cluster.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
+import { TEST_CERTIFICATE } from '../../../../test/support/tls-certificate.js';
 import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 import { until } from '../../../../test/support/until.js';
 import { quoteForShell } from '../../../agent-server/src/tools/shell-environment.js';
@@ -13,6 +14,7 @@ import {
   SandboxBackendError,
   SandboxBackendUnavailableError,
 } from '../sandbox-backend.js';
+import { CALL_PRIVATE_SERVER } from '../sandbox-backend.contract.js';
 import type { KubernetesSandboxBackend } from './kubernetes.backend.js';
 import { AGENT_IMAGE, KUBECONFIG, KubernetesHarness } from './kubernetes.harness.js';
 
@@ -139,6 +141,25 @@ describeEnforced('kubernetes sandboxes with rules, in a cluster that enforces po
     await backend.resume(open, SIGNAL);
     const client = await sandboxAnswers(backend, launch);
     await until(async () => (await direct(client, url)) === 'reached');
+  });
+
+  it('have a file with the authority of their proxy for stock images, which programs trust', async () => {
+    // Ours speaks the protocol of stock agent servers.
+    const program = { kind: 'image', image: AGENT_IMAGE, args: ['--no-secrets-stdin'] } as const;
+    const launch = harness.launch({
+      program: { ...program, args: [...program.args] },
+      workingDir: 'project',
+      egress: { ...RULES, authority: TEST_CERTIFICATE },
+    });
+    await backend.start(launch, SIGNAL);
+    const client = await sandboxAnswers(backend, launch);
+    const bundle = '/etc/slipway-authorities/bundle.pem';
+    const trusting = `CURL_CA_BUNDLE=${bundle} NODE_EXTRA_CA_CERTS=${bundle}`;
+    const { stdout } = await client.run(
+      `env -i PATH="$PATH" ${trusting} node -e ${quoteForShell(CALL_PRIVATE_SERVER)}`,
+    );
+    expect(stdout).toBe('trusted trusted\n');
+    expect((await client.run(`echo >>${bundle}`)).exitCode).not.toBe(0);
   });
 
   it('start with a line about policies of others that widen theirs, which they do', async () => {

@@ -235,6 +235,40 @@ describe('podTemplate', () => {
     expect(JSON.stringify(spec)).not.toContain('proxy.corp');
   });
 
+  it('has a stock image trust the authority, by a file that the image of ours writes and the usual variables', () => {
+    const stock = {
+      ...LAUNCH,
+      program: { kind: 'image', image: 'stock:1', args: [] },
+      workingDir: 'p',
+    } as const;
+    const launch = { ...stock, program: { ...stock.program, args: [] }, env: { CURL_CA_BUNDLE: '/own.pem' } };
+    const { spec } = podTemplate({ ...launch, egress, proxyHost: '10.9.0.7' }, OPTIONS);
+    const file = '/etc/slipway-authorities/bundle.pem';
+    expect(spec).toMatchObject({
+      initContainers: [
+        { name: 'authorities', image: OPTIONS.defaultImage, env: [{ name: 'AUTHORITY', value: 'PEM' }] },
+      ],
+      containers: [
+        {
+          env: expect.arrayContaining([
+            { name: 'GIT_SSL_CAINFO', value: file },
+            { name: 'NODE_EXTRA_CA_CERTS', value: file },
+            { name: 'CURL_CA_BUNDLE', value: '/own.pem' },
+          ]),
+          volumeMounts: expect.arrayContaining([
+            { name: 'authorities', mountPath: '/etc/slipway-authorities', readOnly: true },
+          ]),
+        },
+      ],
+      volumes: expect.arrayContaining([{ name: 'authorities', emptyDir: {} }]),
+    });
+    const unopened = podTemplate(
+      { ...launch, egress: { ...egress, authority: null }, proxyHost: 'x' },
+      OPTIONS,
+    );
+    expect(unopened.spec).not.toHaveProperty('initContainers');
+  });
+
   it('leaves names and network to a pod whose credentials alone are outside', () => {
     const { metadata, spec } = podTemplate(
       { ...LAUNCH, egress: { ...egress, isOnlyWay: false }, proxyHost: '[fd00::7]' },

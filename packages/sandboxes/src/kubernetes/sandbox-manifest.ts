@@ -5,6 +5,7 @@ import {
   AGENT_PORT,
   AGENT_SERVER_COMMAND,
   AGENT_SERVER_FOLDER,
+  AGENT_SERVER_NODE,
   AGENT_USER,
   EVERY_ADDRESS,
   INSTANCE_LABEL,
@@ -24,6 +25,21 @@ const COPY_CONTAINER = 'agent-server';
 export const PORTS_ANNOTATION = 'slipway.ports';
 /** Uid of the pod that was given its session key; set on the Sandbox until the next start. */
 export const POD_ANNOTATION = 'slipway.pod';
+
+/** This one writes what a stock image trusts: the authorities of Node.js and that of the sandbox. */
+const BUNDLE_CONTAINER = 'authorities';
+const BUNDLE = '/etc/slipway-authorities/bundle.pem';
+const WRITE_BUNDLE = `require('node:fs').writeFileSync('${BUNDLE}', [...require('node:tls').rootCertificates, process.env.AUTHORITY, ''].join('\\n'))`;
+const BUNDLE_MOUNT = { name: BUNDLE_CONTAINER, mountPath: '/etc/slipway-authorities' };
+/** Of curl, git, Node.js and Python. */
+const BUNDLE_VARIABLES = [
+  'SSL_CERT_FILE',
+  'NODE_EXTRA_CA_CERTS',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE',
+  'GIT_SSL_CAINFO',
+];
+const COPY_RESOURCES = { limits: { cpu: '1', memory: '256Mi' }, requests: { cpu: '10m', memory: '16Mi' } };
 
 const VOLUME = 'files';
 const TEMPORARY = 'tmp';
@@ -116,6 +132,11 @@ export function podTemplate(launch: PodLaunch, options: ManifestOptions): PodTem
   const layout = sandboxLayout(launch, options.defaultImage);
   // The API cannot say whether an image has our agent server, so ours is copied into every other image.
   const isCopied = launch.program.kind === 'native' && layout.image !== options.defaultImage;
+  const authority = foreignAuthority(launch);
+  const initContainers = [
+    ...(isCopied ? [copyContainer(options)] : []),
+    ...(authority === null ? [] : [bundleContainer(authority, options)]),
+  ];
   const memoryMb = launch.memoryMb ?? options.memoryMb;
   const runtimeClass = launch.runtime ?? options.runtimeClass;
   const serviceAccount = launch.pod?.serviceAccount ?? options.serviceAccount;
@@ -140,7 +161,7 @@ export function podTemplate(launch: PodLaunch, options: ManifestOptions): PodTem
       fsGroupChangePolicy: 'OnRootMismatch',
       seccompProfile: { type: 'RuntimeDefault' },
     },
-    ...(isCopied && { initContainers: [copyContainer(options)] }),
+    ...(initContainers.length > 0 && { initContainers }),
     containers: [agentContainer(launch, layout, isCopied, options)],
     volumes: [
       // Memory bounds it at once; a folder of the node is only measured at intervals.
@@ -148,7 +169,7 @@ export function podTemplate(launch: PodLaunch, options: ManifestOptions): PodTem
         name: TEMPORARY,
         emptyDir: { medium: 'Memory', sizeLimit: `${Math.floor(memoryMb / 2)}${MEBIBYTES}` },
       },
-      ...(isCopied ? [{ name: COPY_CONTAINER, emptyDir: {} }] : []),
+      ...initContainers.map(({ name }) => ({ name, emptyDir: {} })),
     ],
   };
   return {
@@ -170,7 +191,9 @@ function agentContainer(
   options: ManifestOptions,
 ): V1Container {
   const { egress, proxyHost = '' } = launch;
+  const trusted = foreignAuthority(launch) === null ? [] : BUNDLE_VARIABLES;
   const env = {
+    ...Object.fromEntries(trusted.map((name) => [name, BUNDLE])),
     ...(egress === undefined && proxyVariables(options.environment, launch, false)),
     ...layout.env,
     ...(egress !== undefined && egressVariables(launch, egress, proxyHost)),
@@ -206,7 +229,29 @@ function agentContainer(
       ...folders.map((mountPath) => ({ name: VOLUME, mountPath })),
       { name: TEMPORARY, mountPath: '/tmp' },
       ...(isCopied ? [{ name: COPY_CONTAINER, mountPath: AGENT_SERVER_FOLDER, readOnly: true }] : []),
+      ...(trusted.length > 0 ? [{ ...BUNDLE_MOUNT, readOnly: true }] : []),
     ],
+  };
+}
+
+/** Our own agent server sees to it itself; other programs know the usual variables at most. */
+function foreignAuthority({ program, egress }: ProgramLaunch): string | null {
+  return program.kind === 'native' ? null : (egress?.authority ?? null);
+}
+
+function bundleContainer(
+  authority: string,
+  { defaultImage }: Pick<ManifestOptions, 'defaultImage'>,
+): V1Container {
+  return {
+    name: BUNDLE_CONTAINER,
+    image: defaultImage,
+    imagePullPolicy: 'IfNotPresent',
+    command: [AGENT_SERVER_NODE, '-e', WRITE_BUNDLE],
+    env: [{ name: 'AUTHORITY', value: literal(authority) }],
+    resources: COPY_RESOURCES,
+    securityContext: RESTRICTED,
+    volumeMounts: [BUNDLE_MOUNT],
   };
 }
 
@@ -224,7 +269,7 @@ function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>):
     image: defaultImage,
     imagePullPolicy: 'IfNotPresent',
     command: ['sh', '-c', script],
-    resources: { limits: { cpu: '1', memory: '256Mi' }, requests: { cpu: '10m', memory: '16Mi' } },
+    resources: COPY_RESOURCES,
     securityContext: { runAsGroup: COPY_GROUP, ...RESTRICTED },
     volumeMounts: [{ name: COPY_CONTAINER, mountPath: target }],
   };
