@@ -35,6 +35,7 @@ import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
 import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
 import { OwnToolServer } from './v1/app-conversations/agent-request/own-tool-server.js';
+import { EgressProxyKeys } from './v1/egress/egress-proxy.keys.js';
 import { SandboxKeyQueries } from './v1/sandboxes/sandbox-key.guard.js';
 import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
 import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
@@ -164,12 +165,14 @@ function requestAdmission(app: NestExpressApplication): RequestAdmission {
   const sandboxKeys = app.get(SandboxKeyQueries);
   const authenticator = app.get(RequestAuthenticator);
   const agents = app.get(OwnToolServer);
+  const proxies = app.get(EgressProxyKeys);
   return new RequestAdmission({
     perMinute: http.rateLimitPerMinute,
     inFlight: http.maxRequestsInFlight,
     userOf: (key) => authenticator.userOf(key),
     isOurToken: (token) => authenticator.isOurToken(token),
     signedInUserOf: (request) => authenticator.signedInUser(request),
+    isOfProxy: (key) => proxies.has(key),
     ownerOf: (key) => (key.startsWith(AGENT_KEY) ? agents.callerOf(key) : sandboxKeys.find(key)),
   });
 }

@@ -43,6 +43,7 @@ async function start(limits: {
       lookUps.push(cookie ?? '');
       return cookie === 'slipway_session=bob' ? { id: 'bob' } : null;
     },
+    isOfProxy: (key) => key === 'proxy',
     ownerOf: async (key) => {
       lookUps.push(key);
       return key.startsWith('bb') ? { userId: 'bob' } : null;
@@ -88,6 +89,7 @@ describe('places', () => {
     ['the sandboxes of a user have an eighth', 5, BOBS_SANDBOX],
     ['strangers of one address have a twentieth', 2, {}],
     ['wrong keys are those of strangers', 2, { 'X-Session-API-Key': 'mallory' }],
+    ['what a proxy asks elsewhere is a stranger’s', 2, { Authorization: 'Bearer proxy' }],
     ['beside a key, a session is nothing', 2, { 'X-Session-API-Key': 'mallory', ...BOBS_SESSION }],
   ])('%s', async (_rule, places, headers) => {
     const send = await start({ inFlight: 40 });
@@ -103,6 +105,20 @@ describe('places', () => {
     );
     await until(() => admission.underWay === 0);
     expect((await send(headers)).status).toBe(200);
+  });
+
+  it('of egress proxies are a fifth', async () => {
+    const send = await start({ inFlight: 40 });
+    gate.close();
+    const ask = (): Promise<Response> =>
+      send({ Authorization: 'Bearer proxy' }, '/api/v1/egress-proxy/reports');
+    const held = Array.from({ length: 8 }, ask);
+    await until(() => admission.underWay === 8);
+    expect((await ask()).status).toBe(429);
+    const other = send(ALICES_KEY);
+    gate.open();
+    expect((await other).status).toBe(200);
+    await Promise.all(held);
   });
 
   it.each([
@@ -210,6 +226,15 @@ describe('the rate limit', () => {
     const answers = [await deliver('1/github'), await deliver('2/github'), await deliver('1/github?again')];
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     expect([(await deliver('1')).status, (await deliver('1')).status]).toEqual([200, 429]);
+  });
+
+  it('does not count what egress proxies ask, for all of their sandboxes from one address', async () => {
+    const send = await start({ perMinute: 1 });
+    const ask = async (key: string): Promise<number> =>
+      (await send({ Authorization: `Bearer ${key}` }, '/api/v1/egress-proxy/policy')).status;
+    expect([await ask('proxy'), await ask('proxy'), await ask('proxy')]).toEqual([200, 200, 200]);
+    expect([await ask('mallory'), await ask('mallory')]).toEqual([200, 429]);
+    expect(await ask('proxy')).toBe(200);
   });
 
   it('goes by the right one of several keys', async () => {

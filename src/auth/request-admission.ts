@@ -16,11 +16,13 @@ const PROBE = /^\/(?:health|health\/live|health\/ready|ready|alive)$/;
 const STREAM = /\/events\/stream$/;
 /** A git host sends the events of all organizations from a few addresses; each organization has its own bound. */
 const EVENT_OF_HOST = /^\/api\/automation\/v1\/events\/[^/]+\/[^/]+$/;
+/** Egress proxies ask for each sandbox of theirs, from a few addresses; what a sandbox asks of them is bounded there. */
+const OF_PROXY = /^\/api\/v1\/egress-proxy\//;
 /**
- * Shares of the requests under way: of a user with all sandboxes, of a user's sandboxes, of all strangers, and of all
- * events of hosts.
+ * Shares of the requests under way: of a user with all sandboxes, of a user's sandboxes, of all strangers, of all
+ * events of hosts, and of all egress proxies.
  */
-const SHARES = { user: 1 / 4, sandbox: 1 / 8, stranger: 1 / 10, host: 1 / 5 };
+const SHARES = { user: 1 / 4, sandbox: 1 / 8, stranger: 1 / 10, host: 1 / 5, proxy: 1 / 5 };
 /** One address's part of what all without a key have. */
 const OF_ADDRESS = 1 / 2;
 /** The part of a user's minute that sandboxes may use up: who owns an agent in a loop must be able to stop it. */
@@ -54,6 +56,8 @@ export interface AdmissionOptions {
   isOurToken: (token: string) => boolean;
   signedInUserOf: (request: Request) => Promise<{ id: string } | null>;
   ownerOf: (sessionKey: string) => Promise<{ userId: string } | null>;
+  /** Whether a key is that of our egress proxies. */
+  isOfProxy: (key: string) => boolean;
 }
 
 /**
@@ -102,7 +106,7 @@ export class RequestAdmission {
       throw refusal('whole', 'user');
     }
     const caller = await this.callerOf(request, path, response);
-    if (caller.kind !== 'host') {
+    if (caller.kind !== 'host' && caller.kind !== 'proxy') {
       this.count(caller, response);
     }
     if (!takesPlace) {
@@ -129,6 +133,9 @@ export class RequestAdmission {
     }
     const stranger = { kind: 'stranger', id } as const;
     const keys = presentedKeys(request.headers, this.options.isOurToken);
+    if (OF_PROXY.test(path) && keys.some(this.options.isOfProxy)) {
+      return { kind: 'proxy', id: 'proxy' };
+    }
     // Matches the authenticator, which ignores the session of a request that has a key.
     const ofPage: LookUp = ['user', () => this.options.signedInUserOf(request)];
     const lookUps = keys.length === 0 ? [ofPage] : keys.flatMap((key) => this.lookUps(key));

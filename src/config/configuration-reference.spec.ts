@@ -41,6 +41,7 @@ describe('docs/configuration.md', () => {
       'GITHUB_APP_PRIVATE_KEY',
       'ENTERPRISE_SSO_CLIENT_SECRET',
       'DEFAULT_LLM_API_KEY',
+      'EGRESS_PROXY_KEY',
       'HTTPS_PROXY',
       'HTTP_PROXY',
       'OTEL_EXPORTER_OTLP_HEADERS',

@@ -1,5 +1,4 @@
 import { parseJson } from '@slipway/common/json-access.js';
-import type { SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 import { parseReadable, type ReadablePattern } from './readable-repositories.js';
 import {
   ChoiceVariable,
@@ -7,16 +6,16 @@ import {
   For,
   FromVariable,
   IntegerVariable,
+  MatchingVariable,
   PathVariable,
   Satisfies,
 } from './variables.js';
 
-/** Backends that can give sandboxes no way out but the egress proxy. */
-export const BACKENDS_WITH_EGRESS: readonly SandboxBackendKind[] = ['process', 'docker'];
+/** As long as a random key of 128 bits in hexadecimal, at least. */
+const PROXY_KEY = /^[\w+/=.-]{32,256}$/;
 
 /** What sandboxes may reach. */
 export class EgressConfig {
-  @For('process', 'docker')
   @FromVariable(
     'SANDBOX_EGRESS',
     'What all sandboxes may reach, by name; a specification (`egress`) can only narrow it. They then reach everything through a proxy of the service, and hosts of the model, of git and of tool servers stay open. By default nothing is restricted.',
@@ -27,22 +26,40 @@ export class EgressConfig {
   )
   rules: unknown;
 
-  @For('process', 'docker')
   @PathVariable(
     'SANDBOX_EGRESS_PRESETS',
     'YAML or JSON with lists of hosts that rules name, in place of the built-in ones: `{"version": 1, "presets": {"npm": ["registry.npmjs.org"]}}`.',
   )
   presetsFile: string | null;
 
-  @For('process', 'docker')
   @IntegerVariable(
     'SANDBOX_EGRESS_PORT',
-    'Port at which sandboxes find the proxy where there are rules or credentials are outside: of the loopback of this machine, for containers of their own. Sandboxes that run know it, so keep it.',
+    "Port at which sandboxes find the proxy where there are rules or credentials are outside: of the loopback of this machine, for containers of their own, for pods of the proxy's Service. Sandboxes that run know it, so keep it.",
     { default: '3180', minimum: 1, maximum: 65_535 },
   )
   port: number;
 
-  @For('process', 'docker')
+  @For('kubernetes')
+  @MatchingVariable(
+    'SANDBOX_EGRESS_HOST',
+    'Where pods find the proxy: a name, which the service resolves when a sandbox starts, or an address. By default `slipway-egress.<namespace of the sandboxes>.svc`.',
+    /^[A-Za-z0-9.:-]{1,253}$/,
+    'must be a host name or an IP address, without scheme and port',
+  )
+  host: string | null;
+
+  @For('kubernetes')
+  @FromVariable(
+    'EGRESS_PROXY_KEY',
+    'What the service and the pods of its egress proxy know each other by. Two, by a comma, while one replaces the other: the service takes both, the proxy shows the first.',
+    { form: 'a key, or two', convert: (text) => text.split(',').map((key) => key.trim()), isSecret: true },
+    Satisfies(
+      (keys) => Array.isArray(keys) && keys.length <= 2 && keys.every((key) => PROXY_KEY.test(String(key))),
+      'must be one or two keys of 32 to 256 letters, digits or - _ + / = . each; make one with: openssl rand -hex 32',
+    ),
+  )
+  proxyKeys: string[] | null;
+
   @ChoiceVariable(
     'SANDBOX_CREDENTIALS',
     "Whether the model's key, git tokens, keys of tool servers and secrets with hosts are in sandboxes, or placeholders of them, for which the proxy puts the values in on their way to the hosts that they belong to.",

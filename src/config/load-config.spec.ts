@@ -133,11 +133,11 @@ describe('parseConfig', () => {
     expect(() => parseConfig(given, false)).toThrow(/^DEFAULT_LLM_API_KEY: needs DEFAULT_LLM_MODEL or/);
   });
 
-  it.each([{ SANDBOX_BACKEND: 'kubernetes' }, { SANDBOX_ISOLATION: 'none' }, { SANDBOX_NETWORK: 'shared' }])(
+  it.each([{ SANDBOX_ISOLATION: 'none' }, { SANDBOX_NETWORK: 'shared' }])(
     'keeps no credentials outside of sandboxes that have no proxy: %j',
     (given) => {
       expect(() => parseConfig({ ...given, SANDBOX_CREDENTIALS: 'outside' }, false)).toThrow(
-        /^SANDBOX_CREDENTIALS: outside is for process sandboxes/,
+        /^SANDBOX_CREDENTIALS: outside needs/,
       );
     },
   );
@@ -149,6 +149,26 @@ describe('parseConfig', () => {
       expect(egress.credentials).toBe('outside');
     },
   );
+
+  it('keeps credentials outside of pods where the proxy in the cluster has a key', () => {
+    const given = { SANDBOX_BACKEND: 'kubernetes', SANDBOX_CREDENTIALS: 'outside' };
+    expect(() => parseConfig(given, false)).toThrow(/^EGRESS_PROXY_KEY: is required/);
+    const [next, last] = ['b'.repeat(32), 'a'.repeat(256)];
+    const { egress } = parseConfig({ ...given, EGRESS_PROXY_KEY: `${next}, ${last}` }, false);
+    expect(egress).toMatchObject({ credentials: 'outside', proxyKeys: [next, last], host: null });
+  });
+
+  it.each([
+    'a'.repeat(31),
+    'a'.repeat(257),
+    `${'a'.repeat(32)},`,
+    `${'a'.repeat(31)}:`,
+    Array(3).fill('a'.repeat(32)).join(),
+  ])('takes no key of egress proxies that is %s', (EGRESS_PROXY_KEY) => {
+    expect(() => parseConfig({ EGRESS_PROXY_KEY }, false)).toThrow(
+      /^EGRESS_PROXY_KEY: must be one or two keys/,
+    );
+  });
 
   it.each([
     ['DEFAULT_MAX_BUDGET_PER_TASK', '-1'],

@@ -21,7 +21,7 @@ import {
 } from './git-config.js';
 import { GithubAppConfig, standInGroups } from './github-app-config.js';
 import { OidcConfig } from './oidc-config.js';
-import { BACKENDS_WITH_EGRESS, EgressConfig } from './egress-config.js';
+import { EgressConfig } from './egress-config.js';
 import { SandboxConfig } from './sandbox-config.js';
 import { misspeltVariables } from './misspelt-variables.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
@@ -147,9 +147,14 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
 function readEgress(variables: Variables, { backend, isolation, network }: SandboxConfig): EgressConfig {
   const egress = readGroup(EgressConfig, variables);
   const isShared = backend === 'process' && (isolation === 'none' || network === 'shared');
-  if (egress.credentials === 'outside' && (!BACKENDS_WITH_EGRESS.includes(backend) || isShared)) {
+  if (egress.credentials === 'outside' && isShared) {
     throw new ConfigError(
-      'SANDBOX_CREDENTIALS: outside is for process sandboxes with a network of their own, and for containers, so far; take it away, or SANDBOX_BACKEND, SANDBOX_ISOLATION=none and SANDBOX_NETWORK=shared',
+      'SANDBOX_CREDENTIALS: outside needs process sandboxes with a network of their own, containers or pods; take it away, or SANDBOX_ISOLATION=none and SANDBOX_NETWORK=shared',
+    );
+  }
+  if (egress.credentials === 'outside' && backend === 'kubernetes' && egress.proxyKeys === null) {
+    throw new ConfigError(
+      'EGRESS_PROXY_KEY: is required with SANDBOX_CREDENTIALS=outside for pods; the egress proxy of deploy/kubernetes/components/egress-proxy has the same one',
     );
   }
   return egress;

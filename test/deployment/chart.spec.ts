@@ -1,4 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
@@ -60,10 +62,29 @@ function containersOf(deployment: KubernetesObject | undefined): Container[] {
   return deployment?.spec?.template?.spec.containers ?? [];
 }
 
+/** What kustomize makes of the base and components. */
+function kustomized(components: readonly string[]): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'kustomize-'));
+  const from = (name: string): string => path.relative(folder, path.join(ROOT, 'deploy/kubernetes', name));
+  const overlay = {
+    resources: [from('base')],
+    components: components.map((name) => from(`components/${name}`)),
+  };
+  try {
+    writeFileSync(path.join(folder, 'kustomization.yaml'), JSON.stringify(overlay));
+    return output('kubectl', 'kustomize', folder);
+  } finally {
+    rmSync(folder, { recursive: true, maxRetries: 10 });
+  }
+}
+
 // CI has both; elsewhere the author of a change to the chart installs them.
 (hasTools ? describe : describe.skip)('the Helm chart', () => {
-  it('makes with its defaults what deploy/kubernetes/base makes', () => {
-    const base = output('kubectl', 'kustomize', 'deploy/kubernetes/base')
+  it.each<[string[], string[]]>([
+    [[], []],
+    [['egress-proxy'], ['--set', 'egressProxy.enabled=true']],
+  ])('makes what deploy/kubernetes/base makes with components %j', (components, values) => {
+    const base = kustomized(components)
       .replaceAll(/\bslipway-[a-z0-9]{10}$/gm, 'slipway')
       .replaceAll('image: slipway\n', 'image: slipway:TAG\n');
     const chart = output(
@@ -75,6 +96,7 @@ function containersOf(deployment: KubernetesObject | undefined): Container[] {
       'slipway',
       '--set',
       'image.tag=TAG',
+      ...values,
     );
     const expected = objectsOf(base);
     // helm makes the namespace of a release by itself.
@@ -159,6 +181,53 @@ function containersOf(deployment: KubernetesObject | undefined): Container[] {
     expect(container?.envFrom).toBeUndefined();
     // Kubernetes takes two for one, and replaces $(NAME).
     expect(container?.env).toContainEqual({ name: 'LOG_LEVEL', value: 'a$$(HOST)$$$$b' });
+  });
+
+  it('has the egress proxy listen at another port, over IPv6, with what the operator adds', () => {
+    const set = ['--set', 'config.SANDBOX_EGRESS_PORT=3190', '--set-string', 'config.HOST=::'];
+    const objects = objectsOf(
+      output('helm', 'template', 'slipway', CHART, '--values', `${CHART}/ci/all.yaml`, ...set),
+    );
+    const name = 'slipway-sandboxes/slipway-egress';
+    expect(objects.get(`Service/${name}`)?.spec).toMatchObject({
+      ports: [{ port: 3190, targetPort: 'proxy' }],
+    });
+    expect(objects.get(`Deployment/${name}`)?.spec).toMatchObject({
+      replicas: 3,
+      template: {
+        spec: {
+          automountServiceAccountToken: false,
+          containers: [
+            {
+              ports: [{ name: 'proxy', containerPort: 3190 }],
+              env: expect.arrayContaining([
+                { name: 'EGRESS_PROXY_LISTEN', value: '[::]:3190' },
+                { name: 'NODE_EXTRA_CA_CERTS', value: '/etc/authority/ca.crt' },
+              ]),
+            },
+          ],
+        },
+      },
+    });
+  });
+
+  it('can deny sandboxes with rules everything but the proxy, whatever policies of the namespace allow', () => {
+    const policy = 'ClusterNetworkPolicy//slipway-sandboxes-egress';
+    const on = ['--set', 'egressProxy.enabled=true'];
+    expect(objectsOf(output('helm', 'template', 'slipway', CHART, ...on)).has(policy)).toBe(false);
+    const all = objectsOf(output('helm', 'template', 'slipway', CHART, '--values', `${CHART}/ci/all.yaml`));
+    expect(all.get(policy)?.spec).toMatchObject({
+      tier: 'Admin',
+      priority: 100,
+      subject: { pods: { podSelector: { matchLabels: { 'slipway.egress': 'proxy' } } } },
+      egress: [
+        {
+          action: 'Pass',
+          to: [{ pods: { podSelector: { matchLabels: { 'app.kubernetes.io/name': 'slipway-egress' } } } }],
+        },
+        { action: 'Deny', to: [{ networks: ['0.0.0.0/0', '::/0'] }] },
+      ],
+    });
   });
 
   it('refuses values that it does not know', () => {

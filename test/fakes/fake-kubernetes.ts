@@ -191,7 +191,7 @@ export class FakeKubernetes {
     if (method === 'POST') {
       return this.#create(pathname, JSON.parse(text));
     }
-    if (method === 'GET' && /\/(sandboxes|pods|events)$/.test(pathname)) {
+    if (method === 'GET' && /\/(sandboxes|pods|events|networkpolicies)$/.test(pathname)) {
       return this.#list(pathname, searchParams);
     }
     if (object === undefined) {

@@ -11,7 +11,7 @@ import {
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { MAX_PERMITS } from '../../src/v1/egress/egress-permit.repository.js';
 import { OpenHosts } from '../../src/v1/egress/open-hosts.js';
-import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
+import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';
 import { EgressDenialRepository, MAX_TOLD } from '../../src/v1/events/egress-denial.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { ConversationRepository } from '../../src/v1/app-conversations/conversation.repository.js';
@@ -432,24 +432,5 @@ describe('what is denied', () => {
     await until(async () => (await sequence()).some(({ kind }) => kind === 'MessageEvent'));
     const stored = await sequence();
     expect(stored.map(({ seq }) => seq)).toEqual(stored.map((_, index) => index + 1));
-  });
-});
-
-describe('where the backend cannot keep rules', () => {
-  const cluster = useTestApp(
-    { SANDBOX_BACKEND: 'kubernetes' },
-    { sandboxBackend: new InProcessSandboxBackend('kubernetes') },
-  );
-
-  it.each([
-    ['a start with them', { egress: START_RULES }, null],
-    ['a start of a user whose settings have them', {}, START_RULES],
-  ])('%s fails in words', async (_what, given, rules) => {
-    const client = new StartsClient(cluster, await cluster.createUser());
-    await client.settings({ llm_model: 'openai/m', llm_api_key: 'key', sandbox_egress: rules });
-    const { detail } = await client.reached(await client.start(given), 'ERROR');
-    expect(detail).toMatch(
-      /`egress` of slipway or of the start.* cannot be kept by kubernetes sandboxes yet/,
-    );
   });
 });

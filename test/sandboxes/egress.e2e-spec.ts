@@ -4,7 +4,7 @@ import request from 'supertest';
 import { CREDENTIAL_HEADER, EGRESS_PATHS, policySchema } from '@slipway/egress-proxy/protocol.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { MAX_KEPT } from '../../src/v1/egress/egress-request.repository.js';
-import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
+import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
@@ -17,6 +17,8 @@ const app = useTestApp(
     SANDBOX_EGRESS: '{"allow":["npm",{"host":"api.example.com","methods":["GET"]}],"deny":["evil.example"]}',
     SANDBOX_NETWORK_ALLOW: '10.20.0.0/16',
     SANDBOX_WARM: '1',
+    EGRESS_PROXY_KEY: `${'n'.repeat(32)},${'o'.repeat(32)}`,
+    RATE_LIMIT_PER_MINUTE: '200',
   },
   { sandboxBackend: backend },
 );
@@ -84,6 +86,20 @@ describe('a sandbox with rules about what it may reach', () => {
     await sandboxes.call('POST', `/${id}/resume`);
     await sandboxes.reach(id, 'RUNNING');
     expect(backend.boxes.get(id)?.launch.egress).toEqual(before);
+  });
+
+  it('tells its rules to proxies that were started elsewhere, by the keys of the configuration', async () => {
+    await policy(credential, 'n'.repeat(32)).expect(200);
+    await policy(credential, 'o'.repeat(32)).expect(200);
+    await policy(credential, 'm'.repeat(32)).expect(401);
+    await policy(credential, `${'n'.repeat(32)},${'o'.repeat(32)}`).expect(401);
+  });
+
+  it('has its proxy ask for all sandboxes from one address, more often than a user may', async () => {
+    for (let asked = 0; asked <= 200; asked += 50) {
+      const answers = Array.from({ length: 50 }, async () => (await policy(credential)).status);
+      expect(new Set(await Promise.all(answers))).toEqual(new Set([200]));
+    }
   });
 
   it('is told by its proxy’s answers what it may reach: rules, and what an agent cannot do without', async () => {

@@ -4,17 +4,20 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { ApiServer } from '../../packages/sandboxes/src/kubernetes/api-server.js';
-import { InstancePolicy } from '../../packages/sandboxes/src/kubernetes/network-policy.js';
+import { InstancePolicies } from '../../packages/sandboxes/src/kubernetes/network-policy.js';
 import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
 import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
 
-const POLICY = '/apis/networking.k8s.io/v1/namespaces/agents/networkpolicies/slipway-test';
+const POLICIES = '/apis/networking.k8s.io/v1/namespaces/agents/networkpolicies';
+const POLICY = `${POLICIES}/slipway-test`;
+const RULES = `${POLICIES}/slipway-test-rules`;
+const WITH_RULES = { 'slipway.instance': 'test', 'slipway.egress': 'proxy' };
 
 describe('the network policy of a service outside of the cluster', () => {
   let cluster: FakeKubernetes;
   let folder: string;
   let api: ApiServer;
-  let policy: InstancePolicy;
+  let policy: InstancePolicies;
   let addresses: string[];
 
   beforeEach(async () => {
@@ -28,9 +31,10 @@ describe('the network policy of a service outside of the cluster', () => {
       ...KUBERNETES_OPTIONS,
       kubeconfig,
       namespace: 'agents',
+      egress: { host: null },
       callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks',
     };
-    policy = new InstancePolicy(api, 'agents', options, () => [...addresses]);
+    policy = new InstancePolicies(api, 'agents', options, () => [...addresses]);
   });
 
   afterEach(async () => {
@@ -64,5 +68,36 @@ describe('the network policy of a service outside of the cluster', () => {
     await expect(policy.follow()).rejects.toThrow('fault 403');
     await policy.follow();
     expect(admitted()).toEqual(from('10.0.0.1/32'));
+  });
+
+  describe('for pods with rules', () => {
+    const add = (name: string, spec: object): unknown =>
+      cluster.put(`${POLICIES}/${name}`, { kind: 'NetworkPolicy', metadata: { name }, spec });
+
+    it('is made again where it is gone, before a pod is started', async () => {
+      await policy.keep();
+      cluster.objects.delete(RULES);
+      expect(await policy.close(WITH_RULES)).toEqual([]);
+      expect(jsonAt(cluster.objects.get(RULES), 'spec', 'podSelector')).toEqual({ matchLabels: WITH_RULES });
+    });
+
+    it('is alone in selecting them, also after a version that knew no rules', async () => {
+      const podSelector = { matchLabels: { 'slipway.instance': 'test' } };
+      add('slipway-test', { podSelector, policyTypes: ['Egress'], egress: [{}] });
+      expect(await policy.close(WITH_RULES)).toEqual([]);
+    });
+
+    it('names what others have added, which widens it', async () => {
+      add('default-deny', { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
+      add('to-git', { podSelector: { matchLabels: { 'slipway.instance': 'test' } }, egress: [{}] });
+      add('others', { podSelector: { matchLabels: { app: 'other' } }, egress: [{}] });
+      expect(await policy.close(WITH_RULES)).toEqual(['to-git']);
+    });
+
+    it('is a reason to start none where it may not be looked at', async () => {
+      await policy.keep();
+      cluster.fail(() => true, { kind: 'status', status: 403, reason: 'Forbidden' });
+      await expect(policy.close(WITH_RULES)).rejects.toThrow('fault 403');
+    });
   });
 });

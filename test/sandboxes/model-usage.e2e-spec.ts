@@ -10,7 +10,7 @@ import {
   OTHER_MODELS,
 } from '../../src/usage/model-usage.repository.js';
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
-import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
+import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';

@@ -6,7 +6,7 @@ import {
   policySchema,
 } from '@slipway/egress-proxy/protocol.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
+import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';
 import type { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestApp } from './create-test-app.js';
 

@@ -15,6 +15,7 @@ export const KUBERNETES_OPTIONS: Omit<KubernetesBackendOptions, 'kubeconfig' | '
     memoryMb: 512,
     reachedFrom: [],
     allow: [],
+    egress: null,
     nodeWaitMs: 0,
     environment: {},
     graceSeconds: 10,

@@ -18,6 +18,10 @@ describe('readConfiguration', () => {
     });
   });
 
+  it('shows the first of two keys, of which one replaces the other', async () => {
+    expect(await readConfiguration(given, input('new, old\n'))).toMatchObject({ key: 'new' });
+  });
+
   it('listens where it is told', async () => {
     const EGRESS_PROXY_LISTEN = '0.0.0.0:0, [::]:3128,unix:/run/egress.sock';
     const { listen } = await readConfiguration({ ...given, EGRESS_PROXY_LISTEN }, input('k'));

@@ -49,7 +49,9 @@ export async function readConfiguration(
     throw new Error('EGRESS_PROXY_GRACE_SECONDS has to be a number of seconds');
   }
   const file = environment['EGRESS_PROXY_KEY_FILE'] ?? '-';
-  const key = (file === '-' ? await firstLine(input) : await readFile(file, 'utf8')).trim();
+  const given = file === '-' ? await firstLine(input) : await readFile(file, 'utf8');
+  // A second key is one that the service still takes, since other proxies show it.
+  const key = given.replace(/,.*/s, '').trim();
   if (key === '') {
     throw new Error('EGRESS_PROXY_KEY_FILE has no key');
   }

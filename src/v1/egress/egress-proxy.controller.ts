@@ -22,24 +22,21 @@ import {
 } from '@slipway/egress-proxy/protocol.js';
 import { presentedKey } from '../../auth/api-key-format.js';
 import { Public } from '../../auth/auth.decorators.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
 import { EgressRequestRepository } from './egress-request.repository.js';
 import { ModelCallsService } from './model-calls.service.js';
 import { EgressPoliciesService } from './egress-policies.service.js';
-
-/** From which the key is derived that the service and its proxies share. */
-export const PROXY_KEY = 'egress-proxy.key';
+import { EgressProxyKeys } from './egress-proxy.keys.js';
 
 @Injectable()
 class EgressProxyGuard implements CanActivate {
-  constructor(private readonly cipher: SecretCipher) {}
+  constructor(private readonly keys: EgressProxyKeys) {}
 
   canActivate(context: ExecutionContext): boolean {
     const key = presentedKey(context.switchToHttp().getRequest<Request>().headers);
-    if (key === null || !this.cipher.hasDerived(PROXY_KEY, key)) {
+    if (key === null || !this.keys.has(key)) {
       throw new DomainError('unauthorized', 'Unauthorized');
     }
     return true;

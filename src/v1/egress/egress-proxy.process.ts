@@ -17,7 +17,7 @@ import type { SandboxBackendDescriptor } from '../sandboxes/backends/sandbox-bac
 import { SANDBOX_BACKENDS } from '../sandboxes/backends/sandbox-backends.js';
 import { SandboxLifecycleRepository } from '../sandboxes/sandbox-lifecycle.repository.js';
 import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
-import { PROXY_KEY } from './egress-proxy.controller.js';
+import { PROXY_KEY } from './egress-proxy.keys.js';
 
 const ENTRY = path.join(productFolder(), 'dist', 'egress-proxy', 'main.js');
 const EVERY_MS = 1_000;

@@ -11,6 +11,7 @@ import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { EgressPermit, EgressPermitRepository } from './egress-permit.repository.js';
 import { EgressPermitsService } from './egress-permits.service.js';
 import { EgressPoliciesService } from './egress-policies.service.js';
+import { EgressProxyKeys } from './egress-proxy.keys.js';
 import { EgressProxyController } from './egress-proxy.controller.js';
 import { EgressProxyProcess } from './egress-proxy.process.js';
 import { EgressRequest, EgressRequestRepository } from './egress-request.repository.js';
@@ -39,6 +40,7 @@ import { SandboxLayers } from './sandbox-layers.js';
     EgressPermitRepository,
     EgressPermitsService,
     EgressPoliciesService,
+    EgressProxyKeys,
     EgressProxyProcess,
     EgressRequestRepository,
     ModelCallsService,

@@ -82,9 +82,10 @@ export async function createSandboxBackend(
   hostId: string,
   callbackUrl: () => string,
 ): Promise<SandboxBackend> {
-  const { sandboxes, dataDir } = config;
+  const { sandboxes, egress, dataDir } = config;
   return await SANDBOX_BACKENDS[sandboxes.backend].create({
     sandboxes,
+    egress,
     dataDir,
     instanceId: sandboxes.instanceId ?? (await new ServiceStateRepository(dataSource).instanceId()),
     hostId,

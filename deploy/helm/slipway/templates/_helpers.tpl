@@ -3,6 +3,11 @@ app.kubernetes.io/name: slipway
 app.kubernetes.io/part-of: slipway
 {{- end }}
 
+{{- define "slipway.egressLabels" -}}
+app.kubernetes.io/name: slipway-egress
+app.kubernetes.io/part-of: slipway
+{{- end }}
+
 {{- define "slipway.config" -}}
 {{- $config := dict
   "SANDBOX_BACKEND" "kubernetes"

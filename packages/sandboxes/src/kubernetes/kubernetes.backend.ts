@@ -27,7 +27,7 @@ import {
   missingRights,
 } from './cluster-objects.js';
 import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes.options.js';
-import { InstancePolicy } from './network-policy.js';
+import { PodNetwork } from './pod-network.js';
 import { PodStart } from './pod-start.js';
 import {
   type ClusterSandbox,
@@ -38,6 +38,7 @@ import {
 } from './sandbox-facts.js';
 import {
   POD_ANNOTATION,
+  type PodLaunch,
   podTemplate,
   sandboxManifest,
   SANDBOX_API,
@@ -79,7 +80,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   private readonly queue = new KeyedLimit(1);
   private readonly listeners: (() => void)[] = [];
   private cluster: ClusterObjects | null = null;
-  private policy: InstancePolicy | null = null;
+  private kept: PodNetwork | null = null;
 
   constructor(options: KubernetesBackendOptions) {
     super();
@@ -103,14 +104,13 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       () => this.api.call(objects.sandboxesPath, { query: { limit: 1 } }),
     );
     objects.start();
-    this.policy = new InstancePolicy(this.api, objects.namespace, this.options);
     return [
       {
         level: 'log',
         text: `sandboxes are pods in the namespace ${objects.namespace} of ${this.api.address}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
       },
       ...(missing === null ? [] : [{ level: 'warn' as const, text: missing }]),
-      ...(await this.policy.keep()),
+      ...(await this.network.policies.keep()),
     ];
   }
 
@@ -181,7 +181,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   }
 
   override async sweep(): Promise<BackendSweep> {
-    await this.policy?.follow();
+    await this.kept?.policies.follow();
     return { leftovers: 0, notices: [] };
   }
 
@@ -234,20 +234,21 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     const { nodeWaitMs } = this.options;
     const tools = { api: this.api, objects: this.objects, reach: this.reach, nodeWaitMs };
     await callCluster('the sandbox cannot be started', async () => {
-      let running = await this.ensureRunning(launch, signal, missing);
+      const placed = await this.network.place(launch);
+      let running = await this.ensureRunning(placed, signal, missing);
       for (let lost = 0; ; lost++) {
         const start = new PodStart(launch, image, tools, signal);
         if ((await start.follow(running)) === 'over' || lost === MAX_LOST_PODS) {
           return;
         }
-        running = await this.ensureRunning(launch, signal, 'require');
+        running = await this.ensureRunning(placed, signal, 'require');
       }
     });
   }
 
   /** Creates the object, or has the controller start it again. Returns the sandbox only if it runs already. */
   private async ensureRunning(
-    launch: ProgramLaunch,
+    launch: PodLaunch,
     signal: AbortSignal,
     missing: 'create' | 'require',
   ): Promise<ClusterSandbox | null> {
@@ -285,7 +286,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   }
 
   private async create(
-    launch: ProgramLaunch,
+    launch: PodLaunch,
     asking: { signal: AbortSignal; patienceMs: number },
   ): Promise<void> {
     try {
@@ -361,6 +362,11 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       this.listeners.forEach((listener) => listener()),
     );
     return this.cluster;
+  }
+
+  private get network(): PodNetwork {
+    this.kept ??= new PodNetwork(this.api, this.objects, this.options);
+    return this.kept;
   }
 
   private namespace(): string {

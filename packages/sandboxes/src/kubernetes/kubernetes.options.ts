@@ -22,6 +22,8 @@ export interface KubernetesBackendOptions extends Pick<SandboxBackendOptions, 'i
   cpu: number;
   memoryMb: number;
   allow: readonly string[];
+  /** Where pods find the egress proxy; without `host` by its Service. Null: there is none. */
+  egress: { host: string | null } | null;
   /** Base address of the service for pods; it is known once the service listens. */
   callbackUrl: () => string;
   nodeWaitMs: number;

@@ -2,73 +2,34 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
-import type {
-  V1NetworkPolicyEgressRule,
-  V1NetworkPolicyPeer,
-  V1NetworkPolicySpec,
-} from '@kubernetes/client-node';
+import type { V1NetworkPolicyPeer } from '@kubernetes/client-node';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
-import { jsonAt } from '@slipway/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { ApiServerError, type ApiServer } from './api-server.js';
 import { parseDestination } from '@slipway/common/http/address-rules.js';
-import { INSTANCE_LABEL } from '../container-layout.js';
 import { ownAddresses } from '../launch-variables.js';
-import type { PreparationLine } from '../sandbox-backend.js';
+import { type PreparationLine, SandboxBackendError } from '../sandbox-backend.js';
 import { clusterFailure } from './cluster-objects.js';
 import type { KubernetesBackendOptions } from './kubernetes.options.js';
+import {
+  type Destination,
+  isSelected,
+  networkPolicies,
+  type NetworkPolicy,
+  openPolicyName,
+  type PolicyFacts,
+  rulesPolicyName,
+  widens,
+} from './policy-rules.js';
 
-/** Private, shared, link-local (metadata), loopback, documentation, multicast and reserved addresses. */
-const NOT_PUBLIC_V4 = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/3',
-];
-/** Every public IPv6 address begins with 2 or 3. */
-const PUBLIC_V6 = '2000::/3';
-const DNS_PORT = 53;
 const RETRY_MS = 30_000;
 /** Labels that pods of one workload do not share, or that change with each roll-out. */
 const PASSING_LABELS =
   /^(pod-template-hash|controller-revision-hash|statefulset\.kubernetes\.io\/.*|apps\.kubernetes\.io\/.*)$/;
 
-interface Destination {
-  peer: V1NetworkPolicyPeer;
-  port: number | null;
-}
-
-/** The members that are set here, by the API server's names; the library's type has some of its own. */
-interface NetworkPolicy {
-  apiVersion: 'networking.k8s.io/v1';
-  kind: 'NetworkPolicy';
-  metadata: { name: string; labels: Record<string, string> };
-  spec: Pick<V1NetworkPolicySpec, 'podSelector' | 'policyTypes'> & {
-    ingress: { from: readonly V1NetworkPolicyPeer[] }[];
-    egress: V1NetworkPolicyEgressRule[];
-  };
-}
-
-interface PolicyFacts {
-  instanceId: string;
-  sources: readonly V1NetworkPolicyPeer[];
-  destinations: readonly Destination[];
-}
-
-/**
- * Allows traffic in only from the service, and out to public addresses, name servers and the webhooks, if the cluster
- * enforces it.
- */
-export class InstancePolicy {
+/** Keeps the network policies of the installation's pods, which have an effect where the cluster enforces them. */
+export class InstancePolicies {
   /** This machine's addresses in the stored policy; null when it has none, or was not stored yet. */
   private admitted: readonly string[] | null = null;
   private failedAt = -Infinity;
@@ -80,7 +41,7 @@ export class InstancePolicy {
     private readonly addresses: () => string[] = ownAddresses,
   ) {}
 
-  /** Creates or updates the policy. A failure is returned as a line for the log, since sandboxes run all the same. */
+  /** Creates or updates them. A failure is returned as a line for the log, since sandboxes run all the same. */
   async keep(): Promise<PreparationLine[]> {
     try {
       await this.store();
@@ -92,7 +53,7 @@ export class InstancePolicy {
       const hint =
         error.status === 404
           ? `create the namespace first: kubectl create namespace ${this.namespace}`
-          : `give the service's account get, create and patch on networkpolicies in ${this.namespace}, or apply a policy of your own`;
+          : `give the service's account list, create and patch on networkpolicies in ${this.namespace}, or apply a policy of your own`;
       const failure = clusterFailure('the network of sandboxes is not restricted', error);
       return [{ level: 'warn', text: `${errorMessage(failure)}; ${hint}` }];
     }
@@ -112,22 +73,59 @@ export class InstancePolicy {
     }
   }
 
+  /**
+   * Has the pods with these labels, which have rules, reach nothing but the proxy. Policies add up: returns the names of
+   * others that let them reach or be reached by more.
+   * @throws SandboxBackendError where they would not be closed; ApiServerError
+   */
+  async close(labels: Readonly<Record<string, string>>): Promise<string[]> {
+    const { instanceId } = this.options;
+    const closes = (policies: readonly unknown[]): boolean =>
+      selecting(policies, labels).has(rulesPolicyName(instanceId)) &&
+      !selecting(policies, labels).has(openPolicyName(instanceId));
+    let policies = await this.list();
+    if (!closes(policies)) {
+      await this.store();
+      policies = await this.list();
+    }
+    if (!closes(policies)) {
+      throw new SandboxBackendError(
+        `its network is not closed: something in the namespace ${this.namespace} changes the network policy ${rulesPolicyName(instanceId)}`,
+      );
+    }
+    const widening = policies.filter((policy) => isSelected(policy, labels) && widens(policy)).map(nameOf);
+    return widening.filter((name) => name !== rulesPolicyName(instanceId));
+  }
+
   private async store(): Promise<void> {
     const { admitted, ...facts } = await this.facts();
-    const policy = networkPolicy(facts);
-    const path = `/apis/networking.k8s.io/v1/namespaces/${this.namespace}/networkpolicies`;
-    const own = `${path}/${policy.metadata.name}`;
-    if ((await this.api.find(own)) === null) {
-      await this.api.call(path, { method: 'POST', body: policy }).catch((error: unknown) => {
+    const known = new Set((await this.list()).map(nameOf));
+    for (const policy of networkPolicies(facts)) {
+      await this.write(policy, known);
+    }
+    this.admitted = admitted;
+  }
+
+  private async write(policy: NetworkPolicy, known: ReadonlySet<string>): Promise<void> {
+    const { name } = policy.metadata;
+    if (!known.has(name)) {
+      await this.api.call(this.path, { method: 'POST', body: policy }).catch((error: unknown) => {
         // Another replica was faster, with the same rules.
         if (!(error instanceof ApiServerError) || error.status !== 409) {
           throw error;
         }
       });
     } else {
-      await this.api.call(own, { method: 'PATCH', body: policy, as: 'merge' });
+      await this.api.call(`${this.path}/${name}`, { method: 'PATCH', body: policy, as: 'merge' });
     }
-    this.admitted = admitted;
+  }
+
+  private async list(): Promise<unknown[]> {
+    return jsonList(await this.api.call(this.path), 'items');
+  }
+
+  private get path(): string {
+    return `/apis/networking.k8s.io/v1/namespaces/${this.namespace}/networkpolicies`;
   }
 
   private async facts(): Promise<PolicyFacts & { admitted: readonly string[] | null }> {
@@ -146,6 +144,7 @@ export class InstancePolicy {
     const pods = sources.filter(({ podSelector }) => podSelector !== undefined);
     return {
       instanceId,
+      hasProxy: this.options.egress !== null,
       sources,
       admitted: own,
       destinations: [
@@ -176,28 +175,12 @@ export class InstancePolicy {
   }
 }
 
-export function networkPolicy({ instanceId, sources, destinations }: PolicyFacts): NetworkPolicy {
-  return {
-    apiVersion: 'networking.k8s.io/v1',
-    kind: 'NetworkPolicy',
-    metadata: {
-      name: `slipway-${instanceId.toLowerCase().replaceAll('_', '-')}`,
-      labels: { [INSTANCE_LABEL]: instanceId },
-    },
-    spec: {
-      podSelector: { matchLabels: { [INSTANCE_LABEL]: instanceId } },
-      policyTypes: ['Ingress', 'Egress'],
-      ingress: sources.length === 0 ? [] : [{ from: sources }],
-      egress: [
-        { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: NOT_PUBLIC_V4 } }, { ipBlock: { cidr: PUBLIC_V6 } }] },
-        { ports: ['UDP', 'TCP'].map((protocol) => ({ protocol, port: DNS_PORT })) },
-        ...destinations.map(({ peer, port }) => ({
-          to: [peer],
-          ...(port !== null && { ports: [{ protocol: 'TCP', port }] }),
-        })),
-      ],
-    },
-  };
+function nameOf(policy: unknown): string {
+  return jsonText(policy, 'metadata', 'name') ?? '';
+}
+
+function selecting(policies: readonly unknown[], labels: Readonly<Record<string, string>>): Set<string> {
+  return new Set(policies.filter((policy) => isSelected(policy, labels)).map(nameOf));
 }
 
 /** Parses a range, or `label=value` for pods with the label in any namespace. */

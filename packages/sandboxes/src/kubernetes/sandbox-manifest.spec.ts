@@ -204,6 +204,81 @@ describe('podTemplate', () => {
     });
   });
 
+  const egress = { port: 3180, credential: 'a.secret', authority: 'PEM', isOnlyWay: true };
+  const proxied = { environment: { HTTPS_PROXY: 'http://proxy.corp:3128' } };
+
+  it('has a pod with rules know the address of the proxy, and no name server', () => {
+    const dns = { dnsPolicy: 'ClusterFirst', dnsConfig: { nameservers: ['10.0.0.10'] } };
+    const { metadata, spec } = podTemplate(
+      { ...LAUNCH, env: { https_proxy: 'http://other' }, egress, proxyHost: '10.9.0.7' },
+      {
+        ...OPTIONS,
+        ...proxied,
+        podTemplate: { metadata: { labels: { 'slipway.egress': 'any' } }, spec: dns },
+      },
+    );
+    expect(metadata.labels).toMatchObject({ 'slipway.egress': 'proxy' });
+    expect(spec).toMatchObject({ dnsPolicy: 'None', dnsConfig: { nameservers: ['127.0.0.1'] } });
+    const address = `http://${LAUNCH.id}:a.secret@10.9.0.7:3180`;
+    expect(spec).toMatchObject({
+      containers: [
+        {
+          env: expect.arrayContaining([
+            { name: 'HTTPS_PROXY', value: address },
+            { name: 'https_proxy', value: address },
+            { name: 'NO_PROXY', value: 'localhost,127.0.0.1,::1,[::1],127.0.0.0/8' },
+            { name: 'SLIPWAY_AUTHORITY_1000', value: 'PEM' },
+          ]),
+        },
+      ],
+    });
+    expect(JSON.stringify(spec)).not.toContain('proxy.corp');
+  });
+
+  it('has a stock image trust the authority, by a file that the image of ours writes and the usual variables', () => {
+    const stock = {
+      ...LAUNCH,
+      program: { kind: 'image', image: 'stock:1', args: [] },
+      workingDir: 'p',
+    } as const;
+    const launch = { ...stock, program: { ...stock.program, args: [] }, env: { CURL_CA_BUNDLE: '/own.pem' } };
+    const { spec } = podTemplate({ ...launch, egress, proxyHost: '10.9.0.7' }, OPTIONS);
+    const file = '/etc/slipway-authorities/bundle.pem';
+    expect(spec).toMatchObject({
+      initContainers: [
+        { name: 'authorities', image: OPTIONS.defaultImage, env: [{ name: 'AUTHORITY', value: 'PEM' }] },
+      ],
+      containers: [
+        {
+          env: expect.arrayContaining([
+            { name: 'GIT_SSL_CAINFO', value: file },
+            { name: 'NODE_EXTRA_CA_CERTS', value: file },
+            { name: 'CURL_CA_BUNDLE', value: '/own.pem' },
+          ]),
+          volumeMounts: expect.arrayContaining([
+            { name: 'authorities', mountPath: '/etc/slipway-authorities', readOnly: true },
+          ]),
+        },
+      ],
+      volumes: expect.arrayContaining([{ name: 'authorities', emptyDir: {} }]),
+    });
+    const unopened = podTemplate(
+      { ...launch, egress: { ...egress, authority: null }, proxyHost: 'x' },
+      OPTIONS,
+    );
+    expect(unopened.spec).not.toHaveProperty('initContainers');
+  });
+
+  it('leaves names and network to a pod whose credentials alone are outside', () => {
+    const { metadata, spec } = podTemplate(
+      { ...LAUNCH, egress: { ...egress, isOnlyWay: false }, proxyHost: '[fd00::7]' },
+      OPTIONS,
+    );
+    expect(metadata.labels).toEqual({ 'slipway.instance': 'test', 'slipway.sandbox-id': LAUNCH.id });
+    expect(spec).not.toHaveProperty('dnsPolicy');
+    expect(JSON.stringify(spec)).toContain(`http://${LAUNCH.id}:a.secret@[fd00::7]:3180`);
+  });
+
   it('refuses a command, and a folder that is not kept', () => {
     expect(() => podOf({ program: { kind: 'command', command: 'x', args: [] } })).toThrow(
       'it needs an image',

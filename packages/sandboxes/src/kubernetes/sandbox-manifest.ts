@@ -1,10 +1,11 @@
 import type { V1Container, V1PersistentVolumeClaim } from '@kubernetes/client-node';
 import { type JsonObject, mergePatch } from '@slipway/common/json-access.js';
-import { portVariables, proxyVariables, SERVICE_VARIABLES } from '../launch-variables.js';
+import { egressVariables, portVariables, proxyVariables, SERVICE_VARIABLES } from '../launch-variables.js';
 import {
   AGENT_PORT,
   AGENT_SERVER_COMMAND,
   AGENT_SERVER_FOLDER,
+  AGENT_SERVER_NODE,
   AGENT_USER,
   EVERY_ADDRESS,
   INSTANCE_LABEL,
@@ -14,6 +15,7 @@ import {
 } from '../container-layout.js';
 import type { ProgramLaunch } from '../sandbox-backend.js';
 import type { KubernetesBackendOptions } from './kubernetes.options.js';
+import { EGRESS_LABEL, REACHES_PROXY } from './policy-rules.js';
 
 export const SANDBOX_GROUP = 'agents.x-k8s.io';
 export const SANDBOX_API = `${SANDBOX_GROUP}/v1beta1`;
@@ -23,6 +25,21 @@ const COPY_CONTAINER = 'agent-server';
 export const PORTS_ANNOTATION = 'slipway.ports';
 /** Uid of the pod that was given its session key; set on the Sandbox until the next start. */
 export const POD_ANNOTATION = 'slipway.pod';
+
+/** This one writes what a stock image trusts: the authorities of Node.js and that of the sandbox. */
+const BUNDLE_CONTAINER = 'authorities';
+const BUNDLE = '/etc/slipway-authorities/bundle.pem';
+const WRITE_BUNDLE = `require('node:fs').writeFileSync('${BUNDLE}', [...require('node:tls').rootCertificates, process.env.AUTHORITY, ''].join('\\n'))`;
+const BUNDLE_MOUNT = { name: BUNDLE_CONTAINER, mountPath: '/etc/slipway-authorities' };
+/** Of curl, git, Node.js and Python. */
+const BUNDLE_VARIABLES = [
+  'SSL_CERT_FILE',
+  'NODE_EXTRA_CA_CERTS',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE',
+  'GIT_SSL_CAINFO',
+];
+const COPY_RESOURCES = { limits: { cpu: '1', memory: '256Mi' }, requests: { cpu: '10m', memory: '16Mi' } };
 
 const VOLUME = 'files';
 const TEMPORARY = 'tmp';
@@ -43,8 +60,14 @@ const RESTRICTED = {
 
 type ManifestOptions = Omit<
   KubernetesBackendOptions,
-  'kubeconfig' | 'namespace' | 'reach' | 'reachedFrom' | 'allow' | 'callbackUrl' | 'nodeWaitMs'
+  'kubeconfig' | 'namespace' | 'reach' | 'reachedFrom' | 'allow' | 'egress' | 'callbackUrl' | 'nodeWaitMs'
 >;
+
+/** A launch with the address of the egress proxy, in brackets where it is one of IPv6. */
+export type PodLaunch = ProgramLaunch & { proxyHost?: string };
+
+/** Names have no answer, at once: without a name server, programs would wait for the one of the cluster. */
+const NO_NAMES = { dnsPolicy: 'None', dnsConfig: { nameservers: ['127.0.0.1'] } };
 
 /** The members of a kubernetes-sigs/agent-sandbox Sandbox that are set here. */
 interface SandboxManifest {
@@ -79,7 +102,7 @@ export function volumeName(objectName: string): string {
 }
 
 /** @throws SandboxBackendError when a pod cannot run the program or use its working folder */
-export function sandboxManifest(launch: ProgramLaunch, options: ManifestOptions): SandboxManifest {
+export function sandboxManifest(launch: PodLaunch, options: ManifestOptions): SandboxManifest {
   const template = podTemplate(launch, options);
   const { labels } = template.metadata;
   const storageClass = launch.pod?.storageClass ?? options.storageClass;
@@ -105,10 +128,15 @@ export function sandboxManifest(launch: ProgramLaunch, options: ManifestOptions)
 }
 
 /** Meets the pod security standard `restricted`. @throws SandboxBackendError for a program that a pod cannot run */
-export function podTemplate(launch: ProgramLaunch, options: ManifestOptions): PodTemplate {
+export function podTemplate(launch: PodLaunch, options: ManifestOptions): PodTemplate {
   const layout = sandboxLayout(launch, options.defaultImage);
   // The API cannot say whether an image has our agent server, so ours is copied into every other image.
   const isCopied = launch.program.kind === 'native' && layout.image !== options.defaultImage;
+  const authority = foreignAuthority(launch);
+  const initContainers = [
+    ...(isCopied ? [copyContainer(options)] : []),
+    ...(authority === null ? [] : [bundleContainer(authority, options)]),
+  ];
   const memoryMb = launch.memoryMb ?? options.memoryMb;
   const runtimeClass = launch.runtime ?? options.runtimeClass;
   const serviceAccount = launch.pod?.serviceAccount ?? options.serviceAccount;
@@ -133,7 +161,7 @@ export function podTemplate(launch: ProgramLaunch, options: ManifestOptions): Po
       fsGroupChangePolicy: 'OnRootMismatch',
       seccompProfile: { type: 'RuntimeDefault' },
     },
-    ...(isCopied && { initContainers: [copyContainer(options)] }),
+    ...(initContainers.length > 0 && { initContainers }),
     containers: [agentContainer(launch, layout, isCopied, options)],
     volumes: [
       // Memory bounds it at once; a folder of the node is only measured at intervals.
@@ -141,7 +169,7 @@ export function podTemplate(launch: ProgramLaunch, options: ManifestOptions): Po
         name: TEMPORARY,
         emptyDir: { medium: 'Memory', sizeLimit: `${Math.floor(memoryMb / 2)}${MEBIBYTES}` },
       },
-      ...(isCopied ? [{ name: COPY_CONTAINER, emptyDir: {} }] : []),
+      ...initContainers.map(({ name }) => ({ name, emptyDir: {} })),
     ],
   };
   return {
@@ -149,19 +177,26 @@ export function podTemplate(launch: ProgramLaunch, options: ManifestOptions): Po
       labels: added('labels', labelsOf(launch, options)),
       annotations: added('annotations', { [PORTS_ANNOTATION]: JSON.stringify(launch.ports) }),
     },
-    spec: patches.reduce<JsonObject>((all, patch) => mergePatch(all, patch.spec ?? {}), spec),
+    spec: {
+      ...patches.reduce<JsonObject>((all, patch) => mergePatch(all, patch.spec ?? {}), spec),
+      ...(launch.egress?.isOnlyWay && NO_NAMES),
+    },
   };
 }
 
 function agentContainer(
-  launch: ProgramLaunch,
+  launch: PodLaunch,
   layout: SandboxLayout,
   isCopied: boolean,
   options: ManifestOptions,
 ): V1Container {
+  const { egress, proxyHost = '' } = launch;
+  const trusted = foreignAuthority(launch) === null ? [] : BUNDLE_VARIABLES;
   const env = {
-    ...proxyVariables(options.environment, launch, false),
+    ...Object.fromEntries(trusted.map((name) => [name, BUNDLE])),
+    ...(egress === undefined && proxyVariables(options.environment, launch, false)),
     ...layout.env,
+    ...(egress !== undefined && egressVariables(launch, egress, proxyHost)),
     ...portVariables(launch.ports, EVERY_ADDRESS),
   };
   const isNative = launch.program.kind === 'native';
@@ -194,7 +229,29 @@ function agentContainer(
       ...folders.map((mountPath) => ({ name: VOLUME, mountPath })),
       { name: TEMPORARY, mountPath: '/tmp' },
       ...(isCopied ? [{ name: COPY_CONTAINER, mountPath: AGENT_SERVER_FOLDER, readOnly: true }] : []),
+      ...(trusted.length > 0 ? [{ ...BUNDLE_MOUNT, readOnly: true }] : []),
     ],
+  };
+}
+
+/** Our own agent server sees to it itself; other programs know the usual variables at most. */
+function foreignAuthority({ program, egress }: ProgramLaunch): string | null {
+  return program.kind === 'native' ? null : (egress?.authority ?? null);
+}
+
+function bundleContainer(
+  authority: string,
+  { defaultImage }: Pick<ManifestOptions, 'defaultImage'>,
+): V1Container {
+  return {
+    name: BUNDLE_CONTAINER,
+    image: defaultImage,
+    imagePullPolicy: 'IfNotPresent',
+    command: [AGENT_SERVER_NODE, '-e', WRITE_BUNDLE],
+    env: [{ name: 'AUTHORITY', value: literal(authority) }],
+    resources: COPY_RESOURCES,
+    securityContext: RESTRICTED,
+    volumeMounts: [BUNDLE_MOUNT],
   };
 }
 
@@ -212,14 +269,15 @@ function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>):
     image: defaultImage,
     imagePullPolicy: 'IfNotPresent',
     command: ['sh', '-c', script],
-    resources: { limits: { cpu: '1', memory: '256Mi' }, requests: { cpu: '10m', memory: '16Mi' } },
+    resources: COPY_RESOURCES,
     securityContext: { runAsGroup: COPY_GROUP, ...RESTRICTED },
     volumeMounts: [{ name: COPY_CONTAINER, mountPath: target }],
   };
 }
 
-function labelsOf({ id }: ProgramLaunch, { instanceId }: ManifestOptions): Record<string, string> {
-  return { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
+function labelsOf({ id, egress }: ProgramLaunch, { instanceId }: ManifestOptions): Record<string, string> {
+  const labels = { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
+  return egress?.isOnlyWay ? { ...labels, [EGRESS_LABEL]: REACHES_PROXY } : labels;
 }
 
 /** Kubernetes replaces `$(NAME)` in variables and arguments, and takes `$$` for a dollar sign. */

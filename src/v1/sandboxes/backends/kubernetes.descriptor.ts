@@ -9,7 +9,7 @@ export const kubernetesBackend = {
   serviceHost: ({ host, ownAddress, ownHostname }) => host ?? ownAddress ?? ownHostname,
   cutOffFromLoopback: () => 'pods',
   proxyEnvironment: null,
-  create: async ({ sandboxes, instanceId, callbackUrl, defaults, allow }) => {
+  create: async ({ sandboxes, egress, instanceId, callbackUrl, defaults, allow }) => {
     const { KubernetesSandboxBackend } = await import('@slipway/sandboxes/kubernetes/kubernetes.backend.js');
     return new KubernetesSandboxBackend({
       instanceId,
@@ -26,6 +26,7 @@ export const kubernetesBackend = {
       environment: sandboxes.environment,
       ...defaults,
       allow,
+      egress: egress.proxyKeys === null ? null : { host: egress.host },
       callbackUrl,
       nodeWaitMs: sandboxes.nodeWaitSeconds * 1000,
       graceSeconds: GRACE_SECONDS,

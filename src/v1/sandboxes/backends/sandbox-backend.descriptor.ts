@@ -1,3 +1,4 @@
+import type { EgressConfig } from '../../../config/egress-config.js';
 import type { SandboxConfig } from '../../../config/sandbox-config.js';
 import type { SandboxBackend, SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 
@@ -19,6 +20,7 @@ interface ProxyPlace {
 
 interface SandboxBackendSetup {
   sandboxes: SandboxConfig;
+  egress: EgressConfig;
   dataDir: string;
   instanceId: string;
   hostId: string;

@@ -4,12 +4,11 @@ import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { BACKENDS_WITH_EGRESS } from '../../../config/egress-config.js';
 import { EgressRulebook } from '../../../config/egress-rulebook.js';
 import type { EgressRuleSet } from '../../../config/egress-rules.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { type EgressAccess, SandboxBackendError } from '@slipway/sandboxes/sandbox-backend.js';
+import type { EgressAccess } from '@slipway/sandboxes/sandbox-backend.js';
 import type { EgressMode, OwnRules, Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { EGRESS_AUTHORITY, isSandboxId } from '../session-key.js';
@@ -69,7 +68,6 @@ export class SandboxEgress {
 
   /**
    * Undefined where nothing is restricted. A sandbox has an authority from its first start with rules until one without.
-   * @throws SandboxBackendError where the backend cannot keep the rules
    */
   async access(spec: SandboxSpec, sandbox: Sandbox): Promise<EgressAccess | undefined> {
     const egressMode = this.mode(spec, sandbox);
@@ -79,12 +77,6 @@ export class SandboxEgress {
         await this.change(sandbox, { egressAuthority: null, egressMode });
       }
       return undefined;
-    }
-    const { backend } = this.config.sandboxes;
-    if (!BACKENDS_WITH_EGRESS.includes(backend)) {
-      throw new SandboxBackendError(
-        `Its rules (SANDBOX_EGRESS, \`egress\` of ${spec.id} or of the start, \`sandbox_egress\` of the settings) cannot be kept by ${backend} sandboxes yet: use SANDBOX_BACKEND=process or docker, or take them away.`,
-      );
     }
     await this.prepare();
     const { certificate } = known ?? (await this.makeAuthority(sandbox, egressMode));

@@ -1,0 +1,117 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { ApiServer } from '../../packages/sandboxes/src/kubernetes/api-server.js';
+import { ClusterObjects } from '../../packages/sandboxes/src/kubernetes/cluster-objects.js';
+import type { KubernetesBackendOptions } from '../../packages/sandboxes/src/kubernetes/kubernetes.options.js';
+import { PodNetwork } from '../../packages/sandboxes/src/kubernetes/pod-network.js';
+import { SandboxBackendError, SandboxBackendUnavailableError } from '@slipway/sandboxes/sandbox-backend.js';
+import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
+import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
+import { reservedPort } from '../support/reserved-port.js';
+import { sandboxLaunch } from '../support/sandbox-launch.js';
+import { startListening, stopServer } from '../support/start-listening.js';
+
+const PROXY = '/api/v1/namespaces/agents/pods/slipway-egress-1';
+const POLICIES = '/apis/networking.k8s.io/v1/namespaces/agents/networkpolicies';
+
+describe('the way out of pods with rules', () => {
+  let cluster: FakeKubernetes;
+  let folder: string;
+  let kubeconfig: string;
+  let api: ApiServer;
+  let port: number;
+
+  beforeEach(async () => {
+    cluster = new FakeKubernetes();
+    folder = await mkdtemp(path.join(tmpdir(), 'kubernetes-egress-'));
+    kubeconfig = path.join(folder, 'config');
+    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(await cluster.listen()));
+    api = new ApiServer(kubeconfig);
+    port = await reservedPort();
+    proxyIs('True');
+  });
+
+  afterEach(async () => {
+    await api.close();
+    await cluster.close();
+    await rm(folder, { recursive: true, maxRetries: 10 });
+  });
+
+  function proxyIs(ready: 'True' | 'False'): void {
+    const labels = { 'app.kubernetes.io/name': 'slipway-egress' };
+    const status = { conditions: [{ type: 'Ready', status: ready }] };
+    cluster.put(PROXY, { kind: 'Pod', metadata: { name: 'slipway-egress-1', labels }, status });
+  }
+
+  function network(egress: KubernetesBackendOptions['egress'], isInCluster = false): PodNetwork {
+    const options = { ...KUBERNETES_OPTIONS, kubeconfig, namespace: 'agents', egress };
+    const objects = new ClusterObjects(api, 'agents', 'test', () => undefined);
+    const callbackUrl = (): string => 'http://10.0.0.1:3000/api/v1/webhooks';
+    return new PodNetwork(api, objects, { ...options, callbackUrl }, isInCluster);
+  }
+
+  const launch = (isOnlyWay = true) =>
+    sandboxLaunch({
+      program: { kind: 'native', image: null },
+      egress: { port, credential: 'a.secret', authority: null, isOnlyWay },
+    });
+
+  it('is the address of the proxy, by a policy that is there before the pod', async () => {
+    const placed = await network({ host: 'localhost' }).place(launch());
+    expect(placed.proxyHost).toMatch(/^(127\.0\.0\.1|\[::1\])$/);
+    expect(cluster.objects.has(`${POLICIES}/slipway-test-rules`)).toBe(true);
+  });
+
+  it.each<[string, KubernetesBackendOptions['egress'], new () => Error]>([
+    ['set EGRESS_PROXY_KEY', null, SandboxBackendError],
+    ['slipway-egress.agents.svc has no address', { host: null }, SandboxBackendError],
+    ['proxy.invalid has no address', { host: 'proxy.invalid' }, SandboxBackendError],
+  ])('is refused where there is none: %s', async (reason, egress, type) => {
+    const failure: unknown = await network(egress)
+      .place(launch())
+      .catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(type);
+    expect(String(failure)).toContain(reason);
+  });
+
+  it('is waited for while no proxy is ready', async () => {
+    proxyIs('False');
+    await expect(network({ host: '127.0.0.1' }).place(launch())).rejects.toThrow(
+      SandboxBackendUnavailableError,
+    );
+    proxyIs('True');
+    await network({ host: '127.0.0.1' }).place(launch());
+  });
+
+  describe('in a cluster whose network keeps no policies, as the service finds in its pod', () => {
+    let proxy: Server;
+
+    beforeEach(async () => {
+      proxy = createServer();
+      await startListening(proxy, port);
+    });
+
+    afterEach(async () => {
+      if (proxy.listening) {
+        await stopServer(proxy);
+      }
+    });
+
+    it('is none, and one as soon as policies are kept', async () => {
+      const inCluster = network({ host: '127.0.0.1' }, true);
+      await expect(inCluster.place(launch())).rejects.toThrow('does not enforce network policies');
+      await stopServer(proxy);
+      await inCluster.place(launch());
+    });
+
+    it('is no matter for credentials, nor for a service elsewhere, which policies do not keep out', async () => {
+      const open = network({ host: '127.0.0.1' }, true).place(launch(false));
+      await expect(open).resolves.toMatchObject({ proxyHost: '127.0.0.1' });
+      const elsewhere = network({ host: '127.0.0.1' }, false).place(launch());
+      await expect(elsewhere).resolves.toMatchObject({ proxyHost: '127.0.0.1' });
+    });
+  });
+});
