@@ -134,8 +134,17 @@ const WANTED: WantedFailure[] = [
     checks: ['RejectedPositiveData'],
     operations: 'POST /api/((v1/)?settings|add-git-providers|v1/secrets/git-providers)',
     statuses: [422],
-    answer: '"provider_tokens","\\w+","(token|host)"',
-    because: 'Each provider has its forms of tokens, and the operator lists its hosts.',
+    answer: '"provider_tokens","\\w+","(token|host|installation|login|user_id|refresh_token)"',
+    because:
+      'Each provider has its forms of tokens, the operator lists its hosts and whom an App stands in for, and members exclude each other.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
+    operations:
+      '(POST|PATCH) /api/(v1/)?(settings|app-conversations|organizations/\\{organization_id\\}/settings).*',
+    statuses: [422],
+    answer: '"repositories_read"',
+    because: 'The operator says which may be read, and a user has a token for them or not.',
   },
   {
     checks: ['RejectedPositiveData'],

@@ -76,7 +76,7 @@ class ProviderTokenDto implements ProviderTokenInput {
     {
       nullable: true,
       example: 'octocat',
-      form: { maxLength: 100 },
+      form: { maxLength: 100, pattern: String.raw`^(?:\s*|[A-Za-z0-9][A-Za-z0-9_-]*)$` },
       rule: (text) => (text.trim() === '' || isGithubLogin(text) ? null : 'Expected a login at GitHub.'),
     },
   )
