@@ -29,6 +29,7 @@ import { IndexRepositoriesOfConversations1766952000000 } from './migrations/1766
 import { AddGitInstallations1766953000000 } from './migrations/1766953000000-add-git-installations.js';
 import { AddModelUsage1766956000000 } from './migrations/1766956000000-add-model-usage.js';
 import { AddPhaseOfSecrets1766957000000 } from './migrations/1766957000000-add-phase-of-secrets.js';
+import { RememberGroups1766971000000 } from './migrations/1766971000000-remember-groups.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -63,4 +64,5 @@ export const MIGRATIONS = [
   AddModelUsage1766956000000,
   AddPhaseOfSecrets1766957000000,
   IndexChangedConversations1766970000000,
+  RememberGroups1766971000000,
 ];

@@ -7,6 +7,14 @@ import type { EgressAccess, SandboxLaunch } from './sandbox-backend.js';
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
+/** What tells curl, git, Node.js and Python of stock images which file has the authorities that they trust. */
+export const BUNDLE_VARIABLES = [
+  'SSL_CERT_FILE',
+  'NODE_EXTRA_CA_CERTS',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE',
+  'GIT_SSL_CAINFO',
+];
 /** Numbered like an operator's other authorities: our agent server trusts it, and has the programs of tools trust it. */
 const EGRESS_AUTHORITY = 'SLIPWAY_AUTHORITY_1000';
 /** Variables that our agent server passes on to tools, besides those it knows by name. */

@@ -4,7 +4,7 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 export class RememberSignIns1766750000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`
-      ALTER TABLE user_identities ADD COLUMN role_at timestamptz, ADD COLUMN groups text[];
+      ALTER TABLE user_identities ADD COLUMN role_at timestamptz;
       ALTER TABLE api_keys ADD COLUMN identity_id uuid, ADD COLUMN sid text;
       CREATE INDEX api_keys_identity_id_idx ON api_keys (identity_id) WHERE identity_id IS NOT NULL;
       UPDATE api_keys k SET identity_id = s.identity_id, sid = s.sid FROM sessions s
@@ -22,6 +22,6 @@ export class RememberSignIns1766750000000 implements MigrationInterface {
       DROP TABLE issuer_logouts;
       DROP INDEX api_keys_identity_id_idx;
       ALTER TABLE api_keys DROP COLUMN identity_id, DROP COLUMN sid;
-      ALTER TABLE user_identities DROP COLUMN role_at, DROP COLUMN groups`);
+      ALTER TABLE user_identities DROP COLUMN role_at`);
   }
 }

@@ -17,7 +17,7 @@ import {
 } from '../container-layout.js';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { makePrivateFolder } from '@slipway/common/private-folder.js';
-import { AGENT_SERVER_FLAGS } from '../launch-variables.js';
+import { AGENT_SERVER_FLAGS, BUNDLE_VARIABLES } from '../launch-variables.js';
 import { type EgressAccess, type ProgramLaunch, SandboxBackendError } from '../sandbox-backend.js';
 import { hardened, sandboxName } from './container.js';
 import type { DockerBackendOptions } from './docker.options.js';
@@ -33,15 +33,8 @@ const LOOPBACK = '127.0.0.1';
 /** Where the relay has the two folders. */
 const OWN = '/run/sandbox';
 const PROXIES = '/run/proxies';
-/** Where containers of stock images have the authorities that they trust, and what tells curl, git, Node.js and Python. */
+/** Where containers of stock images have the authorities that they trust. */
 const BUNDLE = '/etc/slipway-authorities.pem';
-const BUNDLE_VARIABLES = [
-  'SSL_CERT_FILE',
-  'NODE_EXTRA_CA_CERTS',
-  'REQUESTS_CA_BUNDLE',
-  'CURL_CA_BUNDLE',
-  'GIT_SSL_CAINFO',
-];
 /** Addresses of sockets are not longer (unix(7)). */
 const SOCKET_BYTES = 107;
 const LAST_PORT = 65_535;

@@ -1,6 +1,12 @@
 import type { V1Container, V1PersistentVolumeClaim } from '@kubernetes/client-node';
 import { type JsonObject, mergePatch } from '@slipway/common/json-access.js';
-import { egressVariables, portVariables, proxyVariables, SERVICE_VARIABLES } from '../launch-variables.js';
+import {
+  BUNDLE_VARIABLES,
+  egressVariables,
+  portVariables,
+  proxyVariables,
+  SERVICE_VARIABLES,
+} from '../launch-variables.js';
 import {
   AGENT_PORT,
   AGENT_SERVER_COMMAND,
@@ -31,14 +37,6 @@ const BUNDLE_CONTAINER = 'authorities';
 const BUNDLE = '/etc/slipway-authorities/bundle.pem';
 const WRITE_BUNDLE = `require('node:fs').writeFileSync('${BUNDLE}', [...require('node:tls').rootCertificates, process.env.AUTHORITY, ''].join('\\n'))`;
 const BUNDLE_MOUNT = { name: BUNDLE_CONTAINER, mountPath: '/etc/slipway-authorities' };
-/** Of curl, git, Node.js and Python. */
-const BUNDLE_VARIABLES = [
-  'SSL_CERT_FILE',
-  'NODE_EXTRA_CA_CERTS',
-  'REQUESTS_CA_BUNDLE',
-  'CURL_CA_BUNDLE',
-  'GIT_SSL_CAINFO',
-];
 const COPY_RESOURCES = { limits: { cpu: '1', memory: '256Mi' }, requests: { cpu: '10m', memory: '16Mi' } };
 
 const VOLUME = 'files';
