@@ -14,8 +14,8 @@ describe('CreateApiKeyDto', () => {
     ],
     [{ name: 'a', user_id: 5 }, ['user_id uuid_type']],
     [
-      { name: 'a', repositories: ['github:octo/app'], constructor: 1 },
-      ['repositories extra_forbidden', 'constructor extra_forbidden'],
+      { name: 'a', repository: 'github:octo/app', constructor: 1 },
+      ['repository extra_forbidden', 'constructor extra_forbidden'],
     ],
     [{ name: 'a', not_before: 'soon' }, ['not_before datetime_parsing']],
     [{ name: 'a', scopes: ['read', 'everything'] }, ['scopes.1 enum']],

@@ -109,7 +109,12 @@ describe('ended start tasks', () => {
     const { own, limits } = await starts.grantsOfConversation(user.id, conversation.id);
     expect([[...own], limits.secret_names]).toEqual([[['MINE', 'only-here']], ['SHARED']]);
     const [all] = await starts.limitsInSandbox(user.id, conversation.sandboxId);
-    expect(all).toEqual({ secret_names: ['SHARED'], git: 'write', own_repository: false });
+    expect(all).toEqual({
+      secret_names: ['SHARED'],
+      git: 'write',
+      own_repository: false,
+      repositories_read: null,
+    });
 
     await request(app.url).delete(`${PATH}/${conversation.hex}`).set(user.headers).expect(200);
     expect(await app.dataSource.getRepository(StartTask).findBy({ id })).toEqual([]);

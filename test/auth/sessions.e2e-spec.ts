@@ -75,6 +75,7 @@ describe('sessions', () => {
           name: null,
           is_admin: false,
           scopes: ['read', 'run', 'settings', 'admin'],
+          repositories: null,
         },
         csrf_token: expect.stringMatching(/^[\w-]{43}$/),
         sign_in_url: null,
