@@ -13,10 +13,7 @@ describe('CreateApiKeyDto', () => {
       ['name string_type', 'expires_at datetime_parsing', 'user_id uuid_parsing'],
     ],
     [{ name: 'a', user_id: 5 }, ['user_id uuid_type']],
-    [
-      { name: 'a', repository: 'github:octo/app', constructor: 1 },
-      ['repository extra_forbidden', 'constructor extra_forbidden'],
-    ],
+    [{ name: 'a', colour: 'red', constructor: 1 }, ['colour extra_forbidden', 'constructor extra_forbidden']],
     [{ name: 'a', not_before: 'soon' }, ['not_before datetime_parsing']],
     [{ name: 'a', scopes: ['read', 'everything'] }, ['scopes.1 enum']],
     [{ name: 'a', scopes: 'read' }, ['scopes list_type']],
