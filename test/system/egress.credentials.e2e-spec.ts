@@ -1,4 +1,3 @@
-import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { call, say as answer } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
@@ -7,14 +6,12 @@ import { AGENT_IMAGE, DockerHarness } from '../../packages/sandboxes/src/docker/
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { type GitHttpServer, startGitHttpServer } from '../fakes/git-http-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { OWN_ADDRESS } from '../support/isolated-processes.js';
 import { SandboxClient } from '../support/sandbox-client.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
 import { until } from '../support/until.js';
 
-const OWN_ADDRESS = Object.values(networkInterfaces())
-  .flatMap((list) => list ?? [])
-  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 const describeWithEngine = AGENT_IMAGE !== '' && OWN_ADDRESS !== undefined ? describe : describe.skip;
 
 const TOKEN = 'ghp_0utside0utside0utside0utside0utside9';

@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { spawnSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { networkInterfaces } from 'node:os';
 import request from 'supertest';
 import path from 'node:path';
 import { AGENT_IMAGE, DockerHarness } from '../../packages/sandboxes/src/docker/docker.harness.js';
@@ -12,23 +10,13 @@ import { SandboxCallback } from '../../src/v1/sandboxes/sandbox-callback.js';
 import type { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { hasIsolatedProcesses, OWN_ADDRESS } from '../support/isolated-processes.js';
 import { reservedPort } from '../support/reserved-port.js';
 import { SandboxClient } from '../support/sandbox-client.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { startListening, stopServer } from '../support/start-listening.js';
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../support/tls-certificate.js';
 import { until } from '../support/until.js';
-
-const NEEDED = [
-  ['bwrap', '--version'],
-  ['slirp4netns', '--version'],
-  ['ip', '-V'],
-  ['curl', '--version'],
-] as const;
-const OWN_ADDRESS = Object.values(networkInterfaces())
-  .flatMap((list) => list ?? [])
-  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
-const hasPrograms = NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0);
 
 /** Sandboxes of a backend, and the variables by which the service runs a proxy for them. */
 interface Place {
@@ -43,7 +31,7 @@ interface Place {
 const PLACES: { name: string; isHere: boolean; make: (proxyPort: number) => Promise<Place> }[] = [
   {
     name: 'a process sandbox',
-    isHere: hasPrograms,
+    isHere: hasIsolatedProcesses(),
     make: async (port) => {
       const harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
       const listen = `127.0.0.1:${port}`;
@@ -72,7 +60,6 @@ const PLACES: { name: string; isHere: boolean; make: (proxyPort: number) => Prom
   },
 ];
 
-/** Loopback is the sandbox's own, so a host outside of it needs another address of this machine. */
 const describeEach = (about: string, tests: (make: (proxyPort: number) => Promise<Place>) => void): void => {
   for (const { name, isHere, make } of PLACES) {
     const describeHere = isHere && OWN_ADDRESS !== undefined ? describe : describe.skip;

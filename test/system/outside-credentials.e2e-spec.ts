@@ -1,5 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
-import { networkInterfaces } from 'node:os';
+import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { call, say as answer } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
@@ -11,6 +10,7 @@ import {
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { hasIsolatedProcesses, OWN_ADDRESS } from '../support/isolated-processes.js';
 import { foundInMemory, processesWith } from '../support/process-memory.js';
 import { reservedPort } from '../support/reserved-port.js';
 import { SandboxClient } from '../support/sandbox-client.js';
@@ -20,23 +20,13 @@ import { storeProviderToken } from '../support/store-provider-token.js';
 import { until } from '../support/until.js';
 
 const run = promisify(execFile);
-const NEEDED = [
-  ['bwrap', '--version'],
-  ['slirp4netns', '--version'],
-  ['ip', '-V'],
-] as const;
-const OWN_ADDRESS = Object.values(networkInterfaces())
-  .flatMap((list) => list ?? [])
-  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
-const canRun =
-  OWN_ADDRESS !== undefined && NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0);
+const canRun = OWN_ADDRESS !== undefined && hasIsolatedProcesses();
 
 const TOKEN = 'ghp_0utside0utside0utside0utside0utside9';
 const KEY = 'sk-0utside0utside0utside9';
 const NEW_KEY = 'sk-n3wk3yn3wk3yn3wk3yn3w9';
 const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy && git push -q origin HEAD';
 
-/** Loopback is the sandbox's own, so a host outside of it needs another address of this machine. */
 (canRun ? describe : describe.skip)('a conversation whose credentials stay outside of its sandbox', () => {
   jest.setTimeout(180_000);
   const host = String(OWN_ADDRESS);

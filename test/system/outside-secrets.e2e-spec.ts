@@ -1,6 +1,5 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createServer } from 'node:http';
-import { networkInterfaces } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
@@ -13,6 +12,7 @@ import {
 } from '../../packages/sandboxes/src/process/process.sandbox-backend.harness.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { hasIsolatedProcesses, OWN_ADDRESS } from '../support/isolated-processes.js';
 import { foundInMemory, processesWith } from '../support/process-memory.js';
 import { reservedPort } from '../support/reserved-port.js';
 import { SandboxClient } from '../support/sandbox-client.js';
@@ -21,17 +21,7 @@ import { say, StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
 
 const run = promisify(execFile);
-const NEEDED = [
-  ['bwrap', '--version'],
-  ['slirp4netns', '--version'],
-  ['ip', '-V'],
-  ['curl', '--version'],
-] as const;
-const OWN_ADDRESS = Object.values(networkInterfaces())
-  .flatMap((list) => list ?? [])
-  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
-const canRun =
-  OWN_ADDRESS !== undefined && NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0);
+const canRun = OWN_ADDRESS !== undefined && hasIsolatedProcesses();
 
 const VALUE = 'pay-s3cr3t-0utside-0utside-01';
 const NEW_VALUE = 'pay-s3cr3t-0utside-0utside-02';
@@ -46,7 +36,6 @@ interface Seen {
   body: string;
 }
 
-/** Loopback is the sandbox's own, so a host outside of it needs another address of this machine. */
 (canRun ? describe : describe.skip)('a sandbox whose secrets with hosts stay outside', () => {
   jest.setTimeout(180_000);
   const host = String(OWN_ADDRESS);
