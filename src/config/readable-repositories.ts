@@ -44,7 +44,9 @@ export function readableProblem(
   if (wrong !== undefined) {
     return 'Expected repositories as github:owner/name, github:owner/* or gitlab:group/*.';
   }
-  const isBeyond = parsed.some((each) => each !== null && ceiling !== null && !isReadableWithin(each, ceiling));
+  const isBeyond = parsed.some(
+    (each) => each !== null && ceiling !== null && !isReadableWithin(each, ceiling),
+  );
   return isBeyond
     ? 'Expected repositories that the operator lets sandboxes read (SANDBOX_REPOSITORIES_READ).'
     : null;

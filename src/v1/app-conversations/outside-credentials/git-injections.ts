@@ -4,7 +4,11 @@ import { within } from '@slipway/common/async.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { GitServerAddresses, PublicGitServerName } from '../../../config/git-config.js';
-import { isReadableWithin, parseReadable, type ReadablePattern } from '../../../config/readable-repositories.js';
+import {
+  isReadableWithin,
+  parseReadable,
+  type ReadablePattern,
+} from '../../../config/readable-repositories.js';
 import type { ProviderType } from '../../../git-providers/git-provider.js';
 import { orFailure } from '../../../git-providers/provider-errors.js';
 import { gitHostBaseUrl } from '../../../git-providers/provider-http.js';
