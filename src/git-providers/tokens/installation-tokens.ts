@@ -101,6 +101,11 @@ export class InstallationTokens {
     return (await this.standIns.of(userId)).login;
   }
 
+  /** For what of the user it stands in now, as a text that is another one whenever that changes. */
+  async standInOf(userId: string): Promise<string> {
+    return JSON.stringify(await this.standIns.of(userId));
+  }
+
   /** Tokens of this process in a text, until they end, each with its repository. */
   issuedIn(text: string): { token: string; repository: string }[] {
     const starts = [...text.matchAll(/ghs_/g)].map(({ index }) => index);
