@@ -173,7 +173,7 @@ export class IdentityRepository extends Repository<Identity> {
 
   /** Nothing that the issuer said of a removed user is kept, but who is not to come back. */
   async forgetSaid(manager: EntityManager, userId: string): Promise<void> {
-    await manager.update(Identity, { userId }, { groups: null });
+    await manager.update(Identity, { userId }, { groups: null, git: null });
   }
 
   /** Adds a user for a new person, once, however many tokens of theirs arrive at a time. */
