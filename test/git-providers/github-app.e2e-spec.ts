@@ -295,6 +295,10 @@ describe('the GitHub App of the operator', () => {
       expect(await token('strange/app')).toBeNull();
       await identity(['dev'], 31);
       expect(await token(REPOSITORY)).toBeNull();
+      const forMembers = await start({ OIDC_ISSUER: hosts.github.origin, OIDC_AUDIENCE: 'slipway' });
+      expect((await clone(REPOSITORY, forMembers)).credential).toBeNull();
+      await identity([], 29);
+      expect((await clone(REPOSITORY, forMembers)).credential?.password).toMatch(/^ghs_/);
     });
 
     it.each([
