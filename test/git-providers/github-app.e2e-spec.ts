@@ -327,6 +327,16 @@ describe('the GitHub App of the operator', () => {
     });
   });
 
+  it('gives who writes a name in another case a token that is known by that name', async () => {
+    await standIn();
+    const tokens = app.app.get(InstallationTokens, { strict: false });
+    for (const name of [REPOSITORY, 'Octo/App']) {
+      const { url, credential } = await clone(name);
+      expect(url).toContain(`/${name}.git`);
+      expect(tokens.issuedIn(credential?.password ?? '')).toMatchObject([{ repository: name }]);
+    }
+  });
+
   it('knows its own tokens, until they end', async () => {
     await standIn();
     const token = (await clone()).credential?.password ?? '';

@@ -80,7 +80,8 @@ export class InstallationTokens {
     if (!mayStandIn(await this.standIns.of(userId), repository)) {
       throw new KeptFromError(repository);
     }
-    const { token, expiresAt } = await this.current(`${use} ${repository.toLowerCase()}`, async () =>
+    // One for each spelling: it is put in towards addresses of the name that it is known by.
+    const { token, expiresAt } = await this.current(`${use} ${repository}`, async () =>
       this.issueFor(repository, use),
     );
     const ttl = Math.max(expiresAt - this.clock.now(), 1);
