@@ -327,6 +327,26 @@ describe('the GitHub App of the operator', () => {
     });
   });
 
+  it('gives no token for a repository that another owner has by now, where GitHub leads the old name', async () => {
+    github.installations = [
+      ...github.installations,
+      { id: 78, owner: 'strange', permissions: APP_PERMISSIONS },
+    ];
+    const moved = { id: 78, account: { login: 'strange' }, permissions: APP_PERMISSIONS, suspended_at: null };
+    hosts.github.injectFault(
+      { kind: 'status', status: 200, body: moved },
+      { match: ({ path }) => path === `/repos/${REPOSITORY}/installation` },
+    );
+    await standIn();
+    expect(await clone()).toMatchObject({
+      credential: null,
+      withheld: expect.stringMatching(/not installed for octo\/app/),
+    });
+    expect(hosts.github.requests.filter(isIssue).map(({ path }) => path)).not.toContain(
+      '/app/installations/78/access_tokens',
+    );
+  });
+
   it('gives who writes a name in another case a token that is known by that name', async () => {
     await standIn();
     const tokens = app.app.get(InstallationTokens, { strict: false });

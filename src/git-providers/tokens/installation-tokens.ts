@@ -183,10 +183,11 @@ export class InstallationTokens {
   private async issueFor(repository: string, use: TokenUse): Promise<IssuedToken> {
     const bounds = this.bounds();
     const installation = await this.required.installationOf(repository, bounds);
-    if (installation === null) {
+    const [owner = '', name = ''] = repository.split('/');
+    // GitHub leads the name of a repository that was given away to its new owner, whom GITHUB_APP_FOR may not name.
+    if (installation?.owner.toLowerCase() !== owner.toLowerCase()) {
       throw new GitProviderError('not_linked', { reason: notInstalled(repository) });
     }
-    const [, name = ''] = repository.split('/');
     const wanted = this.config.git.githubApp?.sandboxPermissions ?? {};
     const permissions = granted(installation, use, wanted);
     return await this.required.issue(installation, { repositories: [name], permissions }, bounds);
