@@ -18,6 +18,7 @@ import { notForSomeRepositories } from './key-repositories.js';
 import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { hasSessionCookie } from './sessions/session-cookie.js';
+import { administratorsOnly } from './user.repository.js';
 
 const SESSION_ENDED =
   'Unauthorized: you are signed out, or the session has ended. Sign in again, or send an API key in the header X-Session-API-Key.';
@@ -72,7 +73,7 @@ class AdminGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
     if (user?.isAdmin !== true) {
-      throw new DomainError('forbidden', 'Only administrators may do this.');
+      throw administratorsOnly();
     }
     return true;
   }

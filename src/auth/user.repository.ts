@@ -194,10 +194,18 @@ export class UserRepository extends Repository<User> {
     }
   }
 
-  /** Administrators do nothing to owners that would make them less, or act in their name. Throws as {@link requireOwner}. */
+  /**
+   * Administrators do nothing to owners that would make them less, or act in their name; and who is none any more, since the
+   * request was let in, does nothing to others. Throws as {@link requireOwner}.
+   */
   async requireRank(manager: EntityManager, by: string, { id, isOwner }: User): Promise<void> {
-    if (isOwner && id !== by) {
+    if (id === by) {
+      return;
+    }
+    if (isOwner) {
       await this.requireOwner(manager, by);
+    } else if (!(await manager.existsBy(User, { id: by, isAdmin: true, disabledAt: IsNull() }))) {
+      throw administratorsOnly();
     }
   }
 
@@ -363,6 +371,10 @@ export function roleOfMap(): DomainError {
 
 export function ownersOnly(): DomainError {
   return new DomainError('forbidden', 'Only an owner of the organization may do this.');
+}
+
+export function administratorsOnly(): DomainError {
+  return new DomainError('forbidden', 'Only administrators may do this.');
 }
 
 export function lastAdministrator(): DomainError {

@@ -45,7 +45,7 @@ export class StoredTokenCall implements ProviderCall {
   readonly deadlineAt: number;
   readonly host: string | null;
   readonly token: string;
-  private readonly provider: ProviderType;
+  readonly provider: ProviderType;
   private current: string;
 
   constructor(
@@ -116,13 +116,16 @@ export class ProviderReader {
   ): Promise<Cached<Value>> {
     const { userId, credential } = question;
     const adapter = await this.readerFor(userId, credential);
-    const key = this.keyOf(question, credential.token);
+    // What was read for who may be stood in for there is not for who may no more.
+    const standIn = credential.installation ? await this.installations.standInOf(userId) : null;
+    const keyOf = (token: string): string => this.keyOf(question, standIn ?? token);
+    const key = keyOf(credential.token);
     const known = cache.find(key);
     let refresh = cache.running(key);
     const waitMs = this.config.git.tasksTimeoutMs;
     if (known.isDue && !refresh) {
       const call = this.calls.withStored(waitMs, userId, credential);
-      refresh = cache.refresh(key, this.answerOf(question, call, ask(adapter, call)));
+      refresh = cache.refresh(key, this.answerOf(call, ask(adapter, call), keyOf));
     }
     return await settled(known, refresh, waitMs);
   }
@@ -142,17 +145,17 @@ export class ProviderReader {
   }
 
   private async answerOf<Value extends {}>(
-    question: Question,
     call: StoredTokenCall,
     answer: Promise<FreshFor<Value>>,
+    keyOf: (token: string) => string,
   ): Promise<Answer<Value>> {
-    const { provider } = question.credential;
+    const { provider } = call;
     const startedAt = this.clock.now();
     try {
       const { value, freshMs } = await answer;
       this.logger.debug('git provider read', { provider, ms: this.clock.now() - startedAt });
       // The call may have replaced the token, and the next reader has its successor.
-      return { value, freshMs, key: this.keyOf(question, call.latestToken) };
+      return { value, freshMs, key: keyOf(call.latestToken) };
     } catch (error) {
       throw this.logged(provider, error);
     }
@@ -171,7 +174,10 @@ export class ProviderReader {
     return failure;
   }
 
-  /** Contains the time of storing: a user who stores the same token again wants it tried again. */
+  /**
+   * Contains the time of storing: a user who stores the same token again wants it tried again.
+   * @param token or, of an installation, for what it stands in
+   */
   private keyOf({ userId, credential, subject }: Question, token: string): string {
     const { provider, host, updatedAt } = credential;
     const fingerprint = hash('sha256', `${this.fingerprintSalt} ${token}`, 'base64url');

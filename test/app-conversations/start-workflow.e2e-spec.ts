@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
-import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
+import type { StartRequest, StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
@@ -111,6 +111,29 @@ describe('starting a conversation', () => {
     const found = await run('grep', ['-rlF', TOKEN, folder]).catch((error: { code: number }) => error.code);
     expect(found).toBe(1);
     expect(git.requests.some(({ url }) => url.includes(TOKEN))).toBe(false);
+  });
+
+  it('fetches no submodules by a token in clear for who has the one repository alone, and says so', async () => {
+    await storeProviderToken(app, user, 'github', TOKEN);
+    const other = await git.commit('acme/secret', 'main', { 'secret.txt': 'secret' });
+    const gitmodules = `[submodule "other"]\n\tpath = other\n\turl = ${git.origin}/acme/secret.git\n`;
+    await git.commit('octo/parts', 'main', { '.gitmodules': gitmodules }, { links: { other } });
+    const given = {
+      selected_repository: 'octo/parts',
+      git_provider: 'github',
+      clone_submodules: true,
+    } as const;
+
+    const limited = await client.reached(await client.start({ ...given, own_repository: true }), 'READY');
+    const usual = await client.reached(await client.start(given), 'READY');
+
+    const inside = ({ workingDir }: StartTask): Promise<string[]> =>
+      readdir(path.join(workingDir ?? '', 'other'));
+    expect([await inside(limited), await inside(usual)]).toEqual([
+      [],
+      expect.arrayContaining(['secret.txt']),
+    ]);
+    expect(limited.notes).toEqual([expect.stringContaining('Submodules are not fetched')]);
   });
 
   it('checks out the branch that is asked for', async () => {

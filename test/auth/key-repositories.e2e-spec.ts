@@ -354,6 +354,16 @@ describe('a key for some repositories', () => {
       expect(body).toMatchObject({ code: 'outside_repositories' });
     });
 
+    it('repeats no request of another key about a repository that is not its own', async () => {
+      const idempotency = randomUUID();
+      const other = await keyOf(user.headers, { scopes: SCOPES, repositories: ['github:octo/other'] });
+      const repeat = (by: Headers): request.Test => start(within, by).set('Idempotency-Key', idempotency);
+      const { body: first } = await repeat(headers).expect(200);
+      expect((await repeat(headers).expect(200)).body.id).toBe(first.id);
+      const { body } = await repeat(other).expect(403);
+      expect(body).toMatchObject({ code: 'outside_repositories' });
+    });
+
     it('takes the provider that its repositories leave', async () => {
       const { body } = await start({ selected_repository: 'octo/app' }).expect(200);
       expect(body.request).toMatchObject(within);

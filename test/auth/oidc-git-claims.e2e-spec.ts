@@ -57,4 +57,12 @@ describe('what a token of the issuer says of a GitHub App', () => {
     await seen('bob', { groups: undefined, hasgroups: true, iat: at });
     expect(await standIn(id)).toEqual({ login: null, repositories: ['octo/*'] });
   });
+
+  it('is nothing any more of a user who was removed', async () => {
+    const id = await seen('eve', { groups: ['dev'], iat: now(), accounts: { github: 'eve-cat' } });
+    await request(app.url).delete(`/api/v1/users/${id}`).set(app.admin.headers).expect(204);
+    const rows = await app.dataSource.query('SELECT * FROM user_identities WHERE user_id = $1', [id]);
+    expect(rows).toMatchObject([{ groups: null, git: null }]);
+    expect(JSON.stringify(rows)).not.toMatch(/eve-cat|dev/);
+  });
 });

@@ -52,7 +52,7 @@ export function answerApp(world: FakeWorld, request: FakeRequest): FakeResponse 
   }
   if (isInstallation !== null) {
     const [, owner = '', name = ''] = isInstallation;
-    const found = app.installations.find((each) => each.owner === owner && has(world, each, name));
+    const found = app.installations.find((each) => isSame(each.owner, owner) && has(world, each, name));
     return found ? { body: shown(found) } : failure(404, 'Not Found');
   }
   if (isToken !== null) {
@@ -175,8 +175,13 @@ function issue(
 }
 
 function has(world: FakeWorld, { owner, repositories }: FakeInstallation, name: string): boolean {
-  const isThere = world.repositories.some((each) => each.name === `${owner}/${name}`);
-  return isThere && (repositories?.includes(name) ?? true);
+  const isThere = world.repositories.some((each) => isSame(each.name, `${owner}/${name}`));
+  return isThere && (repositories?.some((each) => isSame(each, name)) ?? true);
+}
+
+/** GitHub takes a name in another case for the same. */
+function isSame(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase();
 }
 
 function isAtLeast(has: string | undefined, level: string): boolean {

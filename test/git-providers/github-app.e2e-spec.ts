@@ -295,6 +295,10 @@ describe('the GitHub App of the operator', () => {
       expect(await token('strange/app')).toBeNull();
       await identity(['dev'], 31);
       expect(await token(REPOSITORY)).toBeNull();
+      const forMembers = await start({ OIDC_ISSUER: hosts.github.origin, OIDC_AUDIENCE: 'slipway' });
+      expect((await clone(REPOSITORY, forMembers)).credential).toBeNull();
+      await identity([], 29);
+      expect((await clone(REPOSITORY, forMembers)).credential?.password).toMatch(/^ghs_/);
     });
 
     it.each([
@@ -321,6 +325,36 @@ describe('the GitHub App of the operator', () => {
       await new TokensClient(app, user).postTokens({ github: null });
       expect(await new TokensClient(app, user).stored()).toEqual([]);
     });
+  });
+
+  it('gives no token for a repository that another owner has by now, where GitHub leads the old name', async () => {
+    github.installations = [
+      ...github.installations,
+      { id: 78, owner: 'strange', permissions: APP_PERMISSIONS },
+    ];
+    const moved = { id: 78, account: { login: 'strange' }, permissions: APP_PERMISSIONS, suspended_at: null };
+    hosts.github.injectFault(
+      { kind: 'status', status: 200, body: moved },
+      { match: ({ path }) => path === `/repos/${REPOSITORY}/installation` },
+    );
+    await standIn();
+    expect(await clone()).toMatchObject({
+      credential: null,
+      withheld: expect.stringMatching(/not installed for octo\/app/),
+    });
+    expect(hosts.github.requests.filter(isIssue).map(({ path }) => path)).not.toContain(
+      '/app/installations/78/access_tokens',
+    );
+  });
+
+  it('gives who writes a name in another case a token that is known by that name', async () => {
+    await standIn();
+    const tokens = app.app.get(InstallationTokens, { strict: false });
+    for (const name of [REPOSITORY, 'Octo/App']) {
+      const { url, credential } = await clone(name);
+      expect(url).toContain(`/${name}.git`);
+      expect(tokens.issuedIn(credential?.password ?? '')).toMatchObject([{ repository: name }]);
+    }
   });
 
   it('knows its own tokens, until they end', async () => {

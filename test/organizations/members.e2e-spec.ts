@@ -291,6 +291,36 @@ describe('a member', () => {
     expect(left).toHaveLength(1);
   });
 
+  it.each([
+    ['disabled', 'post', '/disable', undefined],
+    ['made a member', 'patch', '', { is_admin: false }],
+    ['removed', 'delete', '', undefined],
+  ] as const)(
+    'who is an administrator is %s by the first of two who do so to each other',
+    async (_what, method, path, body) => {
+      const rival = await app.createUser();
+      await app.dataSource.query('UPDATE users SET is_admin = true WHERE id = $1', [rival.id]);
+      const { key } = await app.app
+        .get(ApiKeysService)
+        .issue({ userId: rival.id, name: 'all', expiresAt: null, scopes: null });
+      const asRival = { ...rival, headers: { 'X-Session-API-Key': key } };
+      const { asked } = await app.dataSource.transaction(async (manager) => {
+        await manager.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [owner.id]);
+        const both = [
+          ask(admin, method, `/api/v1/users/${rival.id}${path}`).send(body),
+          ask(asRival, method, `/api/v1/users/${admin.id}${path}`).send(body),
+        ];
+        const answers = Promise.all(both);
+        await untilBlocked(app.dataSource, 2);
+        return { asked: answers };
+      });
+
+      const statuses = (await asked).map(({ status }) => status);
+      expect(statuses.filter((status) => status === 403)).toHaveLength(1);
+      expect(statuses.filter((status) => status < 300)).toHaveLength(1);
+    },
+  );
+
   it('is removed by an owner, which removes the user', async () => {
     await ask(admin, 'delete', `${ORG}/members/${member.id}`).expect(403);
     await ask(owner, 'delete', `${ORG}/members/${owner.id}`).expect(403);

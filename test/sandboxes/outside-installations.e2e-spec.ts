@@ -2,7 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import request from 'supertest';
 import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
 import { RepositoryAccessService } from '../../src/git-providers/repository-access.service.js';
-import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
+import {
+  AgentInputsReader,
+  mcpServerEntries,
+} from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import type { FakeGithubApp } from '../fakes/fake-github.app.js';
@@ -143,6 +146,30 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
     expect(
       (await inputs.read(owner.id, configuration, grants as never, null)).secrets.has('GITHUB_TOKEN'),
     ).toBe(false);
+  });
+
+  it('has no token in clear in a tool server that names GITHUB_TOKEN, by a header or in its environment', async () => {
+    const reference = '${secret:GITHUB_TOKEN}';
+    const mcp_config = {
+      sse_servers: [],
+      shttp_servers: [{ name: 'far', url: 'https://mcp.example.com/mcp', api_key: reference }],
+      stdio_servers: [{ name: 'near', command: 'mcp', args: [reference], env: { TOKEN: reference } }],
+    };
+    await request(app.url).post('/api/settings').set(owner.headers).send({ mcp_config }).expect(200);
+    const inputs = app.app.get(AgentInputsReader, { strict: false });
+    const work = { repository: REPOSITORY, provider: null };
+    const grants = { startId: null, own: [], limits: {}, maxBudget: null };
+    const configuration = await inputs.readConfiguration(owner.id, null);
+    const { mcpConfig } = await inputs.read(owner.id, configuration, grants as never, work);
+    const servers = mcpServerEntries(mcpConfig);
+    const [token = ''] = [...github.issued.keys()].filter((each) => JSON.stringify(servers).includes(each));
+    expect(token).toMatch(/^ghs_/);
+
+    const concealer = await outside().concealer(target);
+    const shown = JSON.stringify(await concealer.update({ mcp_config: servers }));
+    expect(shown).not.toContain(token);
+    const [injection] = await injections();
+    expect(shown.split(injection?.placeholder ?? '-')).toHaveLength(4);
   });
 
   it('has no token of an installation in its answers', async () => {

@@ -7,6 +7,7 @@ import { OutsideCredentials } from '../../src/v1/app-conversations/outside-crede
 import type { FakeGithubApp } from '../fakes/fake-github.app.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { ConversationRows } from '../support/conversation-rows.js';
 import { egressPolicy } from '../support/egress-policy.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { githubApp } from '../support/github-app.js';
@@ -122,6 +123,20 @@ describe('other repositories that a sandbox may read', () => {
     const other = await begun(user, { repositories_read: ['github:octo/other'] });
     await settings(user, { repositories_read: ['github:octo/lib'] });
     expect(await towards(other, 'POST', lib)).toEqual([]);
+  });
+
+  it('are no more once the conversation is deleted whose start said so, and another goes on there', async () => {
+    const user = await member();
+    await storeProviderToken(app, user, 'github', TOKEN);
+    await settings(user, { repositories_read: ['github:octo/lib'] });
+    const lib = 'https://github.com/octo/lib.git/git-upload-pack';
+    const sandbox = await begun(user, { repositories_read: [] });
+    const [begunHere] = await new StartsClient(app, user).conversations();
+    await new ConversationRows(app).conversation(user.id, { sandboxId: sandbox.sandboxId });
+    expect(await towards(sandbox, 'POST', lib)).toEqual([]);
+
+    await request(app.url).delete(`${START}/${begunHere?.id}`).set(user.headers).expect(200);
+    expect(await towards(sandbox, 'POST', lib)).toEqual([]);
   });
 
   it('are read by a token of the App that can do nothing else', async () => {

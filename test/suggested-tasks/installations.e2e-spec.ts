@@ -107,6 +107,17 @@ describe('what installations of the GitHub App find for a user without a token',
 
   const githubAppOf = (): Record<string, string> => githubApp().environment;
 
+  it('is nothing of what was found before once the user may not be stood in for', async () => {
+    const lists = '/api/v1/git/repositories/search?provider=github';
+    await standIn({ login });
+    expect((await get(TASKS)).body.length).toBeGreaterThan(0);
+    expect((await get(lists)).body.items.length).toBeGreaterThan(0);
+    await app.dataSource.query('UPDATE users SET reads_only = true WHERE id = $1', [user.id]);
+    const after = [await get(TASKS), await get(lists)];
+    expect(JSON.stringify(after.map(({ body }) => body))).not.toContain('octo/app');
+    expect(after.map(({ status }) => status >= 400)).toEqual([true, true]);
+  });
+
   it('has the repositories, their branches, and the account of the login', async () => {
     await standIn({ login });
     const repositories = await get('/api/v1/git/repositories/search?provider=github');

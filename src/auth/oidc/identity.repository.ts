@@ -99,12 +99,12 @@ const NOTE_GIT = `
   UPDATE user_identities SET git = $2::jsonb
   WHERE id = $1 AND (git IS NULL OR (git ->> 'issued_at')::timestamptz <= $3::timestamptz)`;
 
-/** An identity counts for as long as keys of its person do. */
+/** An identity counts for as long as keys of its person do, and a person whose identities all have ended is no member. */
 const GIT_MEMBER = `
-  SELECT coalesce(jsonb_agg(i.git) FILTER (WHERE i.git IS NOT NULL), '[]') AS claims
-  FROM users u LEFT JOIN user_identities i ON i.user_id = u.id AND i.issuer = $2 AND i.last_seen_at > $3
+  SELECT coalesce(jsonb_agg(i.git) FILTER (WHERE i.git IS NOT NULL AND i.last_seen_at > $3), '[]') AS claims
+  FROM users u LEFT JOIN user_identities i ON i.user_id = u.id AND i.issuer = $2
   WHERE u.id = $1 AND NOT u.reads_only AND u.disabled_at IS NULL AND u.removed_at IS NULL
-  GROUP BY u.id`;
+  GROUP BY u.id HAVING count(i.id) = 0 OR max(i.last_seen_at) > $3`;
 
 /** The token that was issued last decides, whatever order tokens arrive in. */
 const DECIDE = `
@@ -173,7 +173,7 @@ export class IdentityRepository extends Repository<Identity> {
 
   /** Nothing that the issuer said of a removed user is kept, but who is not to come back. */
   async forgetSaid(manager: EntityManager, userId: string): Promise<void> {
-    await manager.update(Identity, { userId }, { groups: null });
+    await manager.update(Identity, { userId }, { groups: null, git: null });
   }
 
   /** Adds a user for a new person, once, however many tokens of theirs arrive at a time. */

@@ -80,7 +80,8 @@ export class InstallationTokens {
     if (!mayStandIn(await this.standIns.of(userId), repository)) {
       throw new KeptFromError(repository);
     }
-    const { token, expiresAt } = await this.current(`${use} ${repository.toLowerCase()}`, async () =>
+    // One for each spelling: it is put in towards addresses of the name that it is known by.
+    const { token, expiresAt } = await this.current(`${use} ${repository}`, async () =>
       this.issueFor(repository, use),
     );
     const ttl = Math.max(expiresAt - this.clock.now(), 1);
@@ -99,6 +100,11 @@ export class InstallationTokens {
   /** At GitHub, as the issuer says; null: it does not. */
   async loginOf(userId: string): Promise<string | null> {
     return (await this.standIns.of(userId)).login;
+  }
+
+  /** For what of the user it stands in now, as a text that is another one whenever that changes. */
+  async standInOf(userId: string): Promise<string> {
+    return JSON.stringify(await this.standIns.of(userId));
   }
 
   /** Tokens of this process in a text, until they end, each with its repository. */
@@ -177,10 +183,11 @@ export class InstallationTokens {
   private async issueFor(repository: string, use: TokenUse): Promise<IssuedToken> {
     const bounds = this.bounds();
     const installation = await this.required.installationOf(repository, bounds);
-    if (installation === null) {
+    const [owner = '', name = ''] = repository.split('/');
+    // GitHub leads the name of a repository that was given away to its new owner, whom GITHUB_APP_FOR may not name.
+    if (installation?.owner.toLowerCase() !== owner.toLowerCase()) {
       throw new GitProviderError('not_linked', { reason: notInstalled(repository) });
     }
-    const [, name = ''] = repository.split('/');
     const wanted = this.config.git.githubApp?.sandboxPermissions ?? {};
     const permissions = granted(installation, use, wanted);
     return await this.required.issue(installation, { repositories: [name], permissions }, bounds);

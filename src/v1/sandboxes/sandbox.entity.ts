@@ -21,7 +21,12 @@ export function isOutside(mode: EgressMode | null): boolean {
 }
 
 /** A sandbox: this row says what should be; the backend says what is. */
-export type SandboxLimits = { secret_names?: string[] | null; git?: GitMode; own_repository?: boolean };
+export type SandboxLimits = {
+  secret_names?: string[] | null;
+  git?: GitMode;
+  own_repository?: boolean;
+  repositories_read?: string[] | null;
+};
 
 @Entity('sandboxes')
 @Index('sandboxes_user_id_created_at_idx', ['userId', 'createdAt', 'id'])

@@ -168,8 +168,18 @@ export class SandboxRepository {
   /** Sets the limits to what follows from those so far. */
   async limit(manager: EntityManager, id: string, to: (of: SandboxLimits) => SandboxLimits): Promise<void> {
     const sandbox = await manager.findOne(Sandbox, { where: { id }, lock: { mode: 'pessimistic_write' } });
-    const { secret_names = null, git = 'write', own_repository } = to(sandbox?.limits ?? {});
-    const limits = { secret_names, git, ...(own_repository && { own_repository }) };
+    const {
+      secret_names = null,
+      git = 'write',
+      own_repository,
+      repositories_read,
+    } = to(sandbox?.limits ?? {});
+    const limits = {
+      secret_names,
+      git,
+      ...(own_repository && { own_repository }),
+      ...(repositories_read && { repositories_read }),
+    };
     await manager.update(Sandbox, { id }, { limits });
   }
 

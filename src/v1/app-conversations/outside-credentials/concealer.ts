@@ -3,6 +3,7 @@ import type {
   CredentialsRequest,
   StartConversationRequest,
 } from '@slipway/agent-protocol/conversation-api.js';
+import { mapLeaves } from '@slipway/common/json-access.js';
 import { PROVIDER_TYPES } from '../../../git-providers/git-provider.js';
 import { concealedServer, type ToolCredential, toolSourceSchema } from './tool-credentials.js';
 
@@ -128,7 +129,20 @@ export class Concealer {
     const all = Object.entries(servers).map(
       async ([name, server]) => [name, await concealedServer(name, server, shown)] as const,
     );
-    return Object.fromEntries(await Promise.all(all));
+    return await this.withoutFound(Object.fromEntries(await Promise.all(all)));
+  }
+
+  /** What is found by what it is goes where it is for alone, whichever tool server names it. */
+  private async withoutFound(servers: Servers): Promise<Servers> {
+    const found = new Map<string, string>();
+    for (const credential of this.foundIn(JSON.stringify(servers))) {
+      found.set(credential.value, await this.keep(credential, []));
+    }
+    const shown = (text: string): string =>
+      [...found].reduce((all, [value, placeholder]) => all.replaceAll(value, () => placeholder), text);
+    return found.size === 0
+      ? servers
+      : (mapLeaves(servers, (_path, leaf) => (typeof leaf === 'string' ? shown(leaf) : leaf)) as Servers);
   }
 
   private async searchKey(key: string): Promise<string> {

@@ -1,6 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { type KeyRepositories, outsideRepositories, providerWithin } from '../../../auth/key-repositories.js';
+import {
+  type KeyRepositories,
+  outsideRepositories,
+  providerWithin,
+  requireWithin,
+} from '../../../auth/key-repositories.js';
 import { IdempotencyService, invalidKey } from '../../idempotency/idempotency.service.js';
 import { SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
@@ -54,7 +59,7 @@ export class ConversationStarter {
    *   `sandbox_limit` when nothing may wait for quota
    */
   async start(starter: Starter, request: StartRequest, idempotencyKey: string | null): Promise<StartTask> {
-    const { id: userId } = starter;
+    const { id: userId, repositories } = starter;
     const id = randomUUID();
     const planning = this.plan(starter, id, request);
     // Judged in the transaction: a repetition succeeds even if its parent is gone by now.
@@ -75,6 +80,10 @@ export class ConversationStarter {
         'The conversation that was started under this key has been deleted, or its start is not kept any more; use a new key.',
       );
     }
+    requireWithin(repositories, {
+      gitProvider: task.request.git_provider,
+      selectedRepository: task.request.selected_repository,
+    });
     if (created !== null && task.sandboxMade) {
       // The response goes first.
       setImmediate(() => this.worker.wake());

@@ -25,6 +25,8 @@ import { type StartContext, StartFailure, tailOf } from './start-step.js';
 /** The step is tried again after these. */
 const TRANSIENT: readonly ErrorKind[] = ['rate_limited', 'bad_gateway', 'gateway_timeout', 'unavailable'];
 const COMMAND_TIMEOUT_SECONDS = 60;
+const NO_SUBMODULES =
+  'Submodules are not fetched: the key that started this is for some repositories only, and the git token is in the sandbox (SANDBOX_CREDENTIALS).';
 
 interface PreparedFolder {
   workingDir: string;
@@ -92,19 +94,25 @@ export class PrepareRepositoryStep {
       repository,
       changeRequestOf(task.request) === null ? null : await finding,
     );
+    const credential = await this.concealed(sandbox, source);
+    const isClear = credential !== null && credential.password === source.credential?.password;
+    // The agent server would take the token to any repository of the host.
+    const keepsSubmodules = isClear && task.request.own_repository === true;
     const parts = {
-      submodules: submodules ?? false,
+      submodules: submodules === true && !keepsSubmodules,
       lfs: lfs ?? false,
       depth: either(task.request.clone_depth, settings.clone_depth),
       filter: either(task.request.clone_filter, settings.clone_filter),
     };
-    const credential = await this.concealed(sandbox, source);
     const [said, place] = await Promise.all([
       this.checkout.run(sandbox, dialect, { ...source, credential, ...parts, folder, identity }, signal),
       finding,
     ]);
-    const notices =
-      place === null || place.push === 'head' ? said : [...said, workPlaceNote(repository, place)];
+    const notices = [
+      ...said,
+      ...(submodules === true && keepsSubmodules ? [NO_SUBMODULES] : []),
+      ...(place === null || place.push === 'head' ? [] : [workPlaceNote(repository, place)]),
+    ];
     return { workingDir: folder, notices, place };
   }
 
