@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Column, DataSource, Entity, type EntityManager, Index, PrimaryColumn } from 'typeorm';
+import { Column, DataSource, Entity, type EntityManager, Index, Not, PrimaryColumn } from 'typeorm';
 import { UserKeyedRow } from '../auth/user.repository.js';
 
 /** Who counted: an egress proxy, which saw the calls, or the agent server in the sandbox. */
@@ -166,6 +166,12 @@ export class ModelUsageRepository {
   async costAtProxies(manager: EntityManager, userId: string, conversationId: string): Promise<number> {
     const [row] = await manager.query<{ cost: number }[]>(COST, [userId, conversationId]);
     return row?.cost ?? 0;
+  }
+
+  /** What conversations have cost stays theirs with another user, or their budgets would begin anew. */
+  async handOver(manager: EntityManager, from: string, to: string): Promise<void> {
+    const ofConversations = { userId: from, conversationId: Not(NO_CONVERSATION) };
+    await manager.update(ModelUsage, ofConversations, { userId: to });
   }
 
   /** Removes some of what is older than {@link USAGE_DAYS}. @returns how many rows */
