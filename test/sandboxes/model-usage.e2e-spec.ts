@@ -226,6 +226,12 @@ describe('calls of models that proxies report', () => {
     const found = await rows();
     expect(found).toHaveLength(MAX_MODELS + 1);
     expect(found.find(({ model }) => model === OTHER_MODELS)).toMatchObject({ calls: '10' });
+    // Users may switch models as often as they like.
+    for (const cost of invented.keys()) {
+      await app.dataSource.query('UPDATE app_conversations SET llm_model = $2 WHERE id = $1', [id, `m-${cost}`]);
+      await atWork({ accumulated_cost: 100 + cost });
+    }
+    expect(await rows()).toHaveLength(2 * (MAX_MODELS + 1));
   });
 
   it('count for a sandbox without a conversation, and not for one that is gone', async () => {
