@@ -228,7 +228,10 @@ describe('calls of models that proxies report', () => {
     expect(found.find(({ model }) => model === OTHER_MODELS)).toMatchObject({ calls: '10' });
     // Users may switch models as often as they like.
     for (const cost of invented.keys()) {
-      await app.dataSource.query('UPDATE app_conversations SET llm_model = $2 WHERE id = $1', [id, `m-${cost}`]);
+      await app.dataSource.query('UPDATE app_conversations SET llm_model = $2 WHERE id = $1', [
+        id,
+        `m-${cost}`,
+      ]);
       await atWork({ accumulated_cost: 100 + cost });
     }
     expect(await rows()).toHaveLength(2 * (MAX_MODELS + 1));
