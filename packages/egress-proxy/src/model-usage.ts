@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
 import { cleanText } from '@slipway/common/well-formed-text.js';
 import { JsonMembers } from './json-members.js';
-import { MAX_MODEL_NAME } from './protocol.js';
 
 /** Tokens of one call. Those from and into the provider's cache are among `input`. */
 export interface CallUsage {
@@ -18,6 +17,8 @@ export interface CallUsage {
 
 /** More than this is read of no answer: a host may stream without end. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
+/** Names are counted by so much of them. */
+const MAX_MODEL = 200;
 const NEWLINE = 0x0a;
 const DATA = Buffer.from('data:');
 const USAGE = Buffer.from('"usage"');
@@ -212,7 +213,7 @@ function valueAt(found: ReadonlyMap<string, string>, path: string): unknown {
 
 /** The service refuses a report with NUL or half a character, and with it what all other sandboxes asked for. */
 function nameOf(model: unknown): string | null {
-  return typeof model === 'string' && model !== '' ? cleanText(model.slice(0, MAX_MODEL_NAME)) : null;
+  return typeof model === 'string' && model !== '' ? cleanText(model.slice(0, MAX_MODEL)) : null;
 }
 
 function definedOf(said: Said): Said {
