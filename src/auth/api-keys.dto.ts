@@ -110,7 +110,10 @@ export class CreateApiKeyDto {
       example: ['github:octo/app', 'gitlab:group/*'],
       form: { minItems: 1, maxItems: MAX_REPOSITORIES },
       itemLength: 600,
-      pattern: { regex: KEY_REPOSITORY, expected: 'Expected such as github:owner/name or gitlab:group/*.' },
+      pattern: {
+        regex: KEY_REPOSITORY,
+        expected: 'Expected a repository such as github:owner/name, or gitlab:group/* for all below a group.',
+      },
     },
   )
   repositories?: string[] | null;

@@ -78,9 +78,13 @@ export function scopeOf(method: string, path: string): Scope {
 }
 
 export function insufficientScope(scope: Scope): DomainError {
-  return new DomainError('insufficient_scope', `This needs a key with the scope ${scope}.`, {
-    extensions: { scope },
-  });
+  return new DomainError(
+    'insufficient_scope',
+    `This needs a key with the scope ${scope}. Those of viewers have read alone.`,
+    {
+      extensions: { scope },
+    },
+  );
 }
 
 /** @throws DomainError insufficient_scope, which names what is missing */

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Column, DataSource, Entity, type EntityManager, Index, PrimaryColumn } from 'typeorm';
+import { Column, DataSource, Entity, type EntityManager, Index, Not, PrimaryColumn } from 'typeorm';
+import { Clock } from '../common/clock.js';
 import { UserKeyedRow } from '../auth/user.repository.js';
 
 /** Who counted: an egress proxy, which saw the calls, or the agent server in the sandbox. */
@@ -75,7 +76,7 @@ export interface UsageOwner {
   automationId: string | null;
 }
 
-/** Of a user at a time, since what is known decides what is added. Until the transaction ends. */
+/** Of a conversation and source at a time, since what is known decides what is added. Until the transaction ends. */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtext('model_usage'), hashtext($1))";
 
 const KNOWN = `
@@ -98,18 +99,6 @@ const ADD = `
     unpriced_tokens = kept.unpriced_tokens + excluded.unpriced_tokens,
     cost = kept.cost + excluded.cost`;
 
-const ADD_REPORTED = `
-  INSERT INTO model_usage AS kept (user_id, conversation_id, source, automation_id, day, model, calls, input_tokens,
-    output_tokens, cached_tokens, unpriced_tokens, cost)
-  VALUES ($1, $2, 'sandbox', $8, (now() AT TIME ZONE 'UTC')::date, $9, 1, $3, $4, $5, $6, $7)
-  ON CONFLICT (user_id, conversation_id, day, model, source) DO UPDATE SET
-    calls = kept.calls + excluded.calls,
-    input_tokens = kept.input_tokens + excluded.input_tokens,
-    output_tokens = kept.output_tokens + excluded.output_tokens,
-    cached_tokens = kept.cached_tokens + excluded.cached_tokens,
-    unpriced_tokens = kept.unpriced_tokens + excluded.unpriced_tokens,
-    cost = kept.cost + excluded.cost`;
-
 const COST = `
   SELECT coalesce(sum(cost), 0)::float8 AS cost FROM model_usage
   WHERE user_id = $1 AND conversation_id = $2 AND source = 'proxy'`;
@@ -120,7 +109,10 @@ const PRUNE = `
 
 @Injectable()
 export class ModelUsageRepository {
-  constructor(private readonly dataSource: DataSource) {}
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly clock: Clock,
+  ) {}
 
   /** Adds to what is counted, within the caller's transaction. */
   async add(
@@ -131,7 +123,7 @@ export class ModelUsageRepository {
     if (counted.length === 0) {
       return;
     }
-    await manager.query(LOCK, [`${userId}:${conversationId}`]);
+    await manager.query(LOCK, [`${userId}:${conversationId}:${source}`]);
     const owner = [userId, conversationId, source];
     const days = [...new Set(counted.map(({ day }) => day))];
     const known = await manager.query<{ day: string; model: string }[]>(KNOWN, [...owner, days]);
@@ -141,7 +133,7 @@ export class ModelUsageRepository {
   /** Adds what an agent server tells beyond what it told before, within the caller's transaction. */
   async addReported(
     manager: EntityManager,
-    { userId, conversationId, automationId, model }: UsageOwner & Spender,
+    { model, ...owner }: UsageOwner & Spender,
     { metrics, known }: { metrics: ReportedMetrics; known: ReportedMetrics | null },
   ): Promise<void> {
     const more = (name: keyof NonNullable<ReportedMetrics['accumulated_token_usage']>): number => {
@@ -154,11 +146,18 @@ export class ModelUsageRepository {
       more('cache_read_tokens'),
     ];
     const cost = Math.max(0, metrics.accumulated_cost - (known?.accumulated_cost ?? 0));
-    const unpriced = cost === 0 && metrics.cost_source === 'unknown' ? input + output : 0;
     if (input + output + cost > 0) {
-      const counts = [input, output, cached, unpriced, cost];
-      const named = [automationId, model ?? UNKNOWN_MODEL];
-      await manager.query(ADD_REPORTED, [userId, conversationId, ...counts, ...named]);
+      await this.add(manager, { ...owner, source: 'sandbox' }, [
+        {
+          day: new Date(this.clock.now()).toISOString().slice(0, 10),
+          model: model ?? UNKNOWN_MODEL,
+          calls: 1,
+          inputTokens: input,
+          outputTokens: output,
+          cachedTokens: cached,
+          cost: cost === 0 && metrics.cost_source === 'unknown' ? null : cost,
+        },
+      ]);
     }
   }
 
@@ -166,6 +165,12 @@ export class ModelUsageRepository {
   async costAtProxies(manager: EntityManager, userId: string, conversationId: string): Promise<number> {
     const [row] = await manager.query<{ cost: number }[]>(COST, [userId, conversationId]);
     return row?.cost ?? 0;
+  }
+
+  /** What conversations have cost stays theirs with another user, or their budgets would begin anew. */
+  async handOver(manager: EntityManager, from: string, to: string): Promise<void> {
+    const ofConversations = { userId: from, conversationId: Not(NO_CONVERSATION) };
+    await manager.update(ModelUsage, ofConversations, { userId: to });
   }
 
   /** Removes some of what is older than {@link USAGE_DAYS}. @returns how many rows */

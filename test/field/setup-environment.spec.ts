@@ -8,7 +8,7 @@ import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
-import { SETUP_SCRIPT } from '../../src/v1/app-conversations/start/set-up.step.js';
+import { SETUP_SCRIPT, setupVariables } from '../../src/v1/app-conversations/start/set-up.step.js';
 import {
   engineSettings,
   MemoryEngineHost,
@@ -38,10 +38,13 @@ async function repository(name: string): Promise<string> {
 }
 
 /** Runs the setup script as a start does. */
-async function setUp(script: string, at = folder): Promise<void> {
+async function setUp(script: string, at = folder, secrets: Record<string, string> = {}): Promise<void> {
   await mkdir(path.join(at, '.openhands'), { recursive: true });
   await writeFile(path.join(at, '.openhands/setup.sh'), script);
-  await run('bash', ['-c', SETUP_SCRIPT], { cwd: at, env: environment });
+  await run('bash', ['-c', SETUP_SCRIPT], {
+    cwd: at,
+    env: { ...environment, ...setupVariables(new Map(Object.entries(secrets))) },
+  });
 }
 
 /** The output of commands of the agent, each in the shell of the one before. */
@@ -169,6 +172,21 @@ export SMALL=1`,
     await writeFile(path.join(folder, '.git', SETUP_ENVIRONMENT), 'A=$(\nB=1\nreadonly=\n\0=\nUID=0\nC=3\n');
     expect(await outputs(['echo "$B$C"'])).toEqual(['13']);
   });
+});
+
+it.each([
+  ['changes how bash quotes', 'export LC_ALL=C.UTF-8', { TOKEN: 'pässword' }],
+  [
+    'makes room',
+    'unset A',
+    { ...Object.fromEntries([...'ABCDE'].map((name) => [name, 'x'.repeat(30_000)])), TOKEN: 'y' },
+  ],
+  ['changes it', 'TOKEN="$TOKEN/"', { TOKEN: 'z' }],
+  ['forgets which there are', 'unset SLIPWAY_SETUP_SECRETS; export TOKEN+=" "', { TOKEN: 'z' }],
+])('no secret of the setup is kept where the script %s', async (_what, script, secrets) => {
+  await setUp(`${script}\nexport HELLO=there`, folder, secrets);
+  expect(await kept()).toMatch(/^HELLO=there$/m);
+  expect(await kept()).not.toMatch(/^[A-E]=|TOKEN/m);
 });
 
 it('a script that fails leaves nothing, and the exit code is its own', async () => {

@@ -62,8 +62,11 @@ describe('calls of models that proxies report', () => {
     await app.dataSource
       .getRepository(ModelUsage)
       .find({ where: { userId: user.id }, order: { day: 'ASC', model: 'ASC' } });
-  const start = async (message: string | null = null): Promise<{ id: string; sandbox: string }> => {
-    const task = await starts.reached(await starts.start(message === null ? {} : said(message)), 'READY');
+  const start = async (
+    message: string | null = null,
+    by = starts,
+  ): Promise<{ id: string; sandbox: string }> => {
+    const task = await by.reached(await by.start(message === null ? {} : said(message)), 'READY');
     return { id: task.appConversationId ?? '', sandbox: task.sandboxId ?? '' };
   };
   const atWork = async (metrics: object): Promise<void> => {
@@ -86,14 +89,19 @@ describe('calls of models that proxies report', () => {
     return body[0];
   };
 
-  beforeAll(async () => {
-    user = await app.createUser();
-    starts = new StartsClient(app, user);
+  const withModel = async (): Promise<TestUser> => {
+    const made = await app.createUser();
     await request(app.url)
       .post('/api/settings')
-      .set(user.headers)
+      .set(made.headers)
       .send({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-abcdefghijklmnop0123456789' })
       .expect(200);
+    return made;
+  };
+
+  beforeAll(async () => {
+    user = await withModel();
+    starts = new StartsClient(app, user);
   });
   beforeEach(async () => {
     await app.dataSource.query('DELETE FROM model_usage');
@@ -191,6 +199,22 @@ describe('calls of models that proxies report', () => {
     ]);
   });
 
+  it('go with their conversation to another user, where calls of a sandbox without one do not', async () => {
+    const [leaver, heir] = [await withModel(), await app.createUser()];
+    const { sandbox: of } = await start(null, new StartsClient(app, leaver));
+    const { id: bare } = await new SandboxesClient(app.url, leaver).running();
+    await report([CALL], proxy, of);
+    await report([CALL], proxy, bare);
+    await request(app.url)
+      .delete(`/api/v1/users/${leaver.id}`)
+      .query({ hand_over_to: heir.id })
+      .set(app.admin.headers)
+      .expect(204);
+    await report([{ ...CALL, number: 2 }], proxy, of);
+    const found = await app.dataSource.getRepository(ModelUsage).findBy({ userId: heir.id });
+    expect(found).toMatchObject([{ calls: '2', cost: 2 * COST }]);
+  });
+
   it('have so many models of a conversation and day', async () => {
     const invented = Array.from({ length: MAX_MODELS + 10 }, (_, index) => ({
       ...CALL,
@@ -202,6 +226,15 @@ describe('calls of models that proxies report', () => {
     const found = await rows();
     expect(found).toHaveLength(MAX_MODELS + 1);
     expect(found.find(({ model }) => model === OTHER_MODELS)).toMatchObject({ calls: '10' });
+    // Users may switch models as often as they like.
+    for (const cost of invented.keys()) {
+      await app.dataSource.query('UPDATE app_conversations SET llm_model = $2 WHERE id = $1', [
+        id,
+        `m-${cost}`,
+      ]);
+      await atWork({ accumulated_cost: 100 + cost });
+    }
+    expect(await rows()).toHaveLength(2 * (MAX_MODELS + 1));
   });
 
   it('count for a sandbox without a conversation, and not for one that is gone', async () => {

@@ -255,11 +255,13 @@ describe('the console', () => {
     await form('Secret').getByLabel('Name').fill('NPM_TOKEN');
     await form('Secret').getByLabel('Value').fill('a value that nobody reads again');
     await form('Secret').getByLabel('Hosts').fill('registry.npmjs.org, npm.example.com');
+    await form('Secret').getByLabel('For').selectOption('setup');
     await form('Secret').getByRole('button', { name: 'Save' }).click();
     await form('Secret')
       .getByText(/NPM_TOKEN is stored\. .* in clear/)
       .waitFor();
     await nadia.page.getByText('registry.npmjs.org, npm.example.com').waitFor();
+    await nadia.page.getByText('For setup scripts alone').waitFor();
     await form('Tool server').getByLabel('Kind').selectOption('stdio');
     await form('Tool server').getByLabel('URL or command').fill('true');
     await form('Tool server').getByRole('button', { name: 'Test' }).click();
@@ -354,7 +356,8 @@ describe('the console', () => {
       await route.fulfill(isMade ? { status: 201, json: { ...key, key: 'slw_a_b' } } : { json: [key] });
     });
     for (const repositories of ['', 'github:octo/app, gitlab:group/*,']) {
-      await form('Key').getByLabel('Name').fill('of a repository');
+      // The form is emptied unless it has changed since, which another name tells at once.
+      await form('Key').getByLabel('Name').fill(`for ${repositories}`);
       await form('Key').getByLabel('Repositories').fill(repositories);
       await form('Key').getByRole('button', { name: 'Create key' }).click();
       await nadia.page.getByRole('dialog').getByRole('button', { name: 'Done' }).click();
@@ -371,6 +374,14 @@ describe('the console', () => {
     await nadia.page.unrouteAll({ behavior: 'wait' });
     await nadia.page.reload();
     await row('of a repository').waitFor({ state: 'detached' });
+    await form('Key').getByLabel('Name').fill('of no repository');
+    await form('Key').getByLabel('Repositories').fill('octo');
+    await form('Key').getByRole('button', { name: 'Create key' }).click();
+    await form('Key')
+      .getByText(/^Expected a repository such as/)
+      .waitFor();
+    await nadia.expectSound(1);
+    await nadia.page.reload();
   });
 
   it('notifies a browser that was asked to, and says no more after signing out', async () => {
@@ -705,15 +716,19 @@ describe('the console', () => {
     await item.getByText('was refused: no rule allows it, in the setup').waitFor();
     await item.getByRole('button', { name: 'Allow once' }).click();
     await item.getByText('within ten minutes').waitFor();
-    await item.getByRole('button', { name: 'Add a rule' }).click();
-    await page.getByText('Your settings have no rules').waitFor();
+    let shared = ['sandbox_egress'];
     await page.route('**/api/v1/settings', async (route) => {
       const isRead = route.request().method() === 'GET';
       sent.push(...(isRead ? [] : [route.request().postDataJSON()]));
       await route.fulfill({
-        json: isRead ? { sandbox_egress: { allow: ['npm'] } } : { message: 'Settings stored' },
+        json: isRead
+          ? { sandbox_egress: { allow: ['npm'] }, from_organization: shared }
+          : { message: 'Settings stored' },
       });
     });
+    await item.getByRole('button', { name: 'Add a rule' }).click();
+    await page.getByText('You have no rules of your own').waitFor();
+    shared = [];
     await item.getByRole('button', { name: 'Add a rule' }).click();
     await item.getByText('Your settings allow it from now on.').waitFor();
 
@@ -770,7 +785,11 @@ describe('the console', () => {
     expect((await choices('Repository'))[0]).toBe('quayside/storefront GitHub');
     await nadia.expectSound();
     await field('Repository').fill('label');
-    await until(async () => (await choices('Repository')).every((choice) => choice.includes('label')));
+    // The list is empty while it is asked for.
+    await until(async () => {
+      const found = await choices('Repository');
+      return found.length > 0 && found.every((choice) => choice.includes('label'));
+    });
     expect((await choices('Repository')).join()).toContain('quayside/label-printer');
     await field('Repository').fill('quayside/storefront');
     await field('Branch').fill('rel');
@@ -895,6 +914,48 @@ describe('the console', () => {
       await question.getByRole('button', { name: 'Change role' }).click();
       await bo.getByText(role, { exact: true }).waitFor();
     }
+  });
+
+  it('offers nobody what the service refuses', async () => {
+    const headers = { 'X-Session-API-Key': demo.apiKey, 'Content-Type': 'application/json' };
+    const ask = async (method: string, path: string, body?: object): Promise<unknown> => {
+      const answer = await fetch(`${demo.url}${path}`, { method, headers, body: JSON.stringify(body) });
+      return await answer.json();
+    };
+    const [user] = jsonList(await ask('GET', '/api/v1/users?email__eq=bo@quayside.example'), 'items');
+    const [organization] = jsonList(await ask('GET', '/api/organizations'), 'items');
+    const id = jsonText(user, 'id') ?? '';
+    const as = async (role: string, scopes: string[]): Promise<Visitor> => {
+      await ask('PATCH', `/api/organizations/${jsonText(organization, 'id')}/members/${id}`, { role });
+      const key = await ask('POST', '/api/v1/api-keys', { name: role, user_id: id, scopes });
+      const bo = await Visitor.come(browser, demo.url);
+      await bo.signIn(jsonText(key, 'key') ?? '');
+      return bo;
+    };
+
+    const admin = await as('admin', ['read', 'run', 'settings', 'admin']);
+    await admin.open('Administration');
+    const users = admin.page.getByRole('list').filter({ hasText: 'nadia@' });
+    await users.getByRole('button', { name: 'Remove' }).first().waitFor();
+    const owner = users.getByRole('listitem').filter({ hasText: 'admin@localhost' });
+    expect(await owner.getByRole('button').count()).toBe(0);
+    await admin.leave();
+
+    const viewer = await as('viewer', ['read']);
+    await viewer.page.getByText('You may only read').waitFor();
+    await viewer.page.getByText('No git host is connected').waitFor();
+    await viewer.expectSound();
+    for (const [page, offer] of [
+      ['Conversations', 'New conversation'],
+      ['Automations', 'New automation'],
+    ] as const) {
+      await viewer.open(page);
+      await viewer.page.getByText(`No ${page.toLowerCase()} yet`).waitFor();
+      expect(await viewer.page.getByText(offer).count()).toBe(0);
+    }
+    await viewer.expectSound();
+    await viewer.leave();
+    await (await as('member', ['read'])).leave();
   });
 
   it('shares settings with all users, who see whose they are', async () => {

@@ -114,7 +114,7 @@ export class Exchange {
       at: this.at.toISOString(),
       host: this.asked.target.host.slice(0, MAX_HOST),
       model: model?.slice(0, MAX_MODEL_NAME) ?? null,
-      asked: asked?.slice(0, MAX_MODEL_NAME) ?? null,
+      asked,
       answeredBy,
       ...usage,
     });

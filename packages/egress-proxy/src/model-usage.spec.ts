@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type CallUsage, isModelCall, ModelUsageReader } from './model-usage.js';
+import { AskedModelReader, type CallUsage, isModelCall, ModelUsageReader } from './model-usage.js';
 
 type Counts = Partial<CallUsage>;
 
@@ -218,6 +218,18 @@ describe('the usage of an answer', () => {
     reader.push(Buffer.from('{"usage":{"prompt_tokens":1,"completion_tokens":1}}'));
     expect(reader.end()).toBeNull();
   });
+});
+
+it.each([
+  ['NUL', 'm\0', 'm\u{fffd}'],
+  ['half a character', 'm\ud83d', 'm\u{fffd}'],
+  ['a character at the cut', `${'m'.repeat(199)}\u{1f600}`, `${'m'.repeat(199)}\u{fffd}`],
+])('a model is named as the service takes it, without %s', (_what, model, expected) => {
+  const asked = new AskedModelReader();
+  asked.push(Buffer.from(JSON.stringify({ model })));
+  expect(asked.model).toBe(expected);
+  const answer = JSON.stringify({ model, usage: { prompt_tokens: 1, completion_tokens: 1 } });
+  expect(read(answer, 'application/json', 10_000)?.model).toBe(expected);
 });
 
 it.each([

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
+import { cleanText } from '@slipway/common/well-formed-text.js';
 import { JsonMembers } from './json-members.js';
 
 /** Tokens of one call. Those from and into the provider's cache are among `input`. */
@@ -16,6 +17,7 @@ export interface CallUsage {
 
 /** More than this is read of no answer: a host may stream without end. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
+/** Names are counted by so much of them. */
 const MAX_MODEL = 200;
 const NEWLINE = 0x0a;
 const DATA = Buffer.from('data:');
@@ -77,8 +79,7 @@ export class AskedModelReader {
 
   /** Null where it names none, as where its body is compressed. */
   get model(): string | null {
-    const model = valueAt(this.members.found, ASKED);
-    return typeof model === 'string' && model !== '' ? model : null;
+    return nameOf(valueAt(this.members.found, ASKED));
   }
 }
 
@@ -189,10 +190,7 @@ export class ModelUsageReader {
       }
     }
     for (const path of MODEL_PATHS) {
-      const model = valueAt(found, path);
-      if (typeof model === 'string' && model !== '' && model.length <= MAX_MODEL) {
-        this.model = model;
-      }
+      this.model = nameOf(valueAt(found, path)) ?? this.model;
     }
     this.members = new JsonMembers(WANTED);
   }
@@ -211,6 +209,11 @@ function hasObject(line: Buffer, name: Buffer): boolean {
 function valueAt(found: ReadonlyMap<string, string>, path: string): unknown {
   const text = found.get(path);
   return text === undefined ? null : parseJson(text);
+}
+
+/** The service refuses a report with NUL or half a character, and with it what all other sandboxes asked for. */
+function nameOf(model: unknown): string | null {
+  return typeof model === 'string' && model !== '' ? cleanText(model.slice(0, MAX_MODEL)) : null;
 }
 
 function definedOf(said: Said): Said {

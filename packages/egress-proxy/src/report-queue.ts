@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { RepeatedWork, within } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { type EgressReports, MAX_REPORTED, type ReportedCall, type ReportedRequest } from './protocol.js';
-import type { ServiceConnection } from './service-connection.js';
+import { ReportRefusedError, type ServiceConnection } from './service-connection.js';
 
 const EVERY_MS = 1_000;
 const MAX_SANDBOXES = 4_096;
@@ -70,16 +70,34 @@ export class ReportQueue {
     while (due > 0 && this.waiting.size > 0) {
       const batch = this.takeBatch();
       due -= batch.length;
-      const reports: EgressReports = {
-        proxy: this.proxy,
-        reports: batch.map(([sandbox, waiting]) => ({ sandbox, ...waiting })),
-      };
-      try {
-        await this.service.report(reports);
-      } catch (error) {
+      await this.deliver(batch);
+    }
+  }
+
+  /** Of a report that is refused the sandboxes are sent one by one: what is wrong with one keeps back no other. */
+  private async deliver(batch: [string, Waiting][]): Promise<void> {
+    const reports: EgressReports = {
+      proxy: this.proxy,
+      reports: batch.map(([sandbox, waiting]) => ({ sandbox, ...waiting })),
+    };
+    try {
+      await this.service.report(reports);
+    } catch (error) {
+      if (!(error instanceof ReportRefusedError)) {
         batch.forEach(([sandbox, waiting]) => this.putBack(sandbox, waiting));
         throw error;
       }
+      if (batch.length > 1) {
+        await Promise.all(batch.map(async (one) => await this.deliver([one])));
+        return;
+      }
+      batch.forEach(([sandbox, waiting]) =>
+        logLine('warn', 'reported requests dropped', {
+          sandbox,
+          count: sizeOf(waiting),
+          error: error.message,
+        }),
+      );
     }
   }
 

@@ -8,12 +8,16 @@ import {
   policySchema,
 } from './protocol.js';
 
+/** The service takes no such report, however often it is sent. */
+export class ReportRefusedError extends Error {}
+
 /** What a proxy asks and tells the service. */
 export abstract class ServiceConnection {
   /** Null where no running sandbox has this credential. @throws Error where the service cannot say */
   abstract policy(credential: string): Promise<EgressPolicy | null>;
   /** Uses up what the owner allowed once; false where it is used up already. */
   abstract once(sandbox: string, host: string): Promise<boolean>;
+  /** @throws ReportRefusedError, or Error where it may be sent again */
   abstract report(reports: EgressReports): Promise<void>;
   abstract close(): Promise<void>;
 }
@@ -22,6 +26,8 @@ const ANSWER_MS = 5_000;
 /** 200 secrets with hosts, a user's and the organization's, are most of it. */
 const MAX_POLICY_BYTES = 8 * 1024 * 1024;
 const CONNECTIONS = 16;
+/** It is no report, too large, or has what the service does not take. */
+const REFUSED = [400, 413, 422];
 
 export class HttpServiceConnection extends ServiceConnection {
   private readonly dispatcher = new Agent({
@@ -81,6 +87,7 @@ export class HttpServiceConnection extends ServiceConnection {
     if (status === 204 || status === 404) {
       return { status, answer: null };
     }
-    throw new Error(`the service answered ${status}`);
+    const said = `the service answered ${status}`;
+    throw REFUSED.includes(status) ? new ReportRefusedError(said) : new Error(said);
   }
 }

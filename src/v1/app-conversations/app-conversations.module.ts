@@ -7,6 +7,7 @@ import { GitProvidersModule } from '../../git-providers/git-providers.module.js'
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
+import { UsageModule } from '../../usage/usage.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.service.js';
@@ -94,6 +95,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     SandboxesModule,
     OutboundWebhooksModule,
     SettingsModule,
+    UsageModule,
   ],
   controllers: [
     AppConversationsController,

@@ -1,6 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { type SuspendedSandboxes, UserWork, type UserWorkOwner } from '../../auth/users.service.js';
+import { ModelUsageRepository } from '../../usage/model-usage.repository.js';
 import { FollowedConversation } from '../events/followed-conversation.entity.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
@@ -32,6 +33,7 @@ export class ConversationHandOverService implements OnModuleInit, UserWorkOwner 
     private readonly work: UserWork,
     private readonly sandboxes: SandboxRepository,
     private readonly worker: SandboxWorkerSignal,
+    private readonly usage: ModelUsageRepository,
   ) {}
 
   onModuleInit(): void {
@@ -54,6 +56,7 @@ export class ConversationHandOverService implements OnModuleInit, UserWorkOwner 
     for (const entity of ROWS) {
       await manager.update(entity, { userId: from }, { userId: to });
     }
+    await this.usage.handOver(manager, from, to);
   }
 
   async suspend(manager: EntityManager, userId: string, how: SuspendedSandboxes): Promise<void> {

@@ -2,7 +2,7 @@ import { queryOptions, useQuery } from '@tanstack/react-query';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { Agent } from '../settings/agent.js';
 import { Model } from '../settings/model.js';
-import { DeleteSecret, SecretForm } from '../settings/secrets.js';
+import { DeleteSecret, SecretForm, SETUP } from '../settings/secrets.js';
 import { sharedSettingsQuery } from '../settings/stored-settings.js';
 import { ToolServers } from '../settings/tool-servers.js';
 import { Loaded, Row, Rows, Section, When } from '../ui/blocks.js';
@@ -57,11 +57,11 @@ function SharedSecrets() {
   return (
     <Section title="Shared secrets" lead={LEAD}>
       <Rows query={secrets} name="shared secrets" empty="No secret is shared.">
-        {({ name, description, hosts, created_at: made }) => (
+        {({ name, description, hosts, phase, created_at: made }) => (
           <Row
             key={name}
             title={<code>{name}</code>}
-            facts={[description, hosts?.join(', '), <When what="Stored" time={made} />]}>
+            facts={[description, hosts?.join(', '), phase && SETUP, <When what="Stored" time={made} />]}>
             <DeleteSecret name={name} act={() => remove(name)} />
           </Row>
         )}

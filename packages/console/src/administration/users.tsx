@@ -32,7 +32,10 @@ export function Users() {
 function UserRow({ user }: { user: User }) {
   const { id, email, name, is_admin: isAdmin, kind, created_at: made, disabled_at: disabled, sign_in: said } = user;
   const [isOpen, setOpen] = useState(false);
-  const session = useQuery(sessionQuery);
+  const me = useQuery(sessionQuery).data?.id;
+  const isOwner = mayGiveRoles(useQuery(usersQuery).data ?? [], me);
+  // Other administrators are refused.
+  const mayChange = isOwner || user.role !== 'owner';
   const role = ROLES[user.role];
   const facts = [
     name,
@@ -46,10 +49,12 @@ function UserRow({ user }: { user: User }) {
       facts={facts}
       more={isOpen && <KeysOf userId={id} isAdmin={isAdmin} form={`Key of ${email}`} dialog={`Key of ${email}`} />}>
       {disabled !== null && <Badge state="disabled" />}
-      <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
-      {session.data?.id !== id && (
+      {mayChange && (
+        <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
+      )}
+      {mayChange && me !== id && (
         <>
-          {said?.decides_role !== true && <ChangeRole user={user} />}
+          {said?.decides_role !== true && <ChangeRole user={user} isOwner={isOwner} />}
           <Enable user={user} />
           <RemoveUser id={id} email={email} onRemove={() => setOpen(false)} />
         </>
@@ -79,11 +84,9 @@ const MAY: Record<Role, string> = {
 };
 
 /** Owners give each role; other administrators make administrators, and members of them. */
-function ChangeRole({ user: { id, email, role } }: { user: User }) {
+function ChangeRole({ user: { id, email, role }, isOwner }: { user: User; isOwner: boolean }) {
   const [{ chosen }, bind, setGiven] = useFilter({ chosen: role });
-  const me = useQuery(sessionQuery).data?.id;
   const organization = useQuery(organizationQuery).data ?? '';
-  const isOwner = mayGiveRoles(useQuery(usersQuery).data ?? [], me);
   const other = role === 'admin' ? 'member' : 'admin';
   const options = Object.entries(ROLES).filter(([each]) => isOwner || each === role || each === other);
   const act = () => {
@@ -93,17 +96,15 @@ function ChangeRole({ user: { id, email, role } }: { user: User }) {
       : bodyOf(api.PATCH('/api/v1/users/{id}', { ...at(id), body: { is_admin: chosen === 'admin' } }));
   };
   return (
-    (isOwner || role !== 'owner') && (
-      <Confirmed
-        name="Change role"
-        of={email}
-        text={MAY[chosen]}
-        act={act}
-        isReady={chosen !== role && organization !== ''}
-        onAsk={() => setGiven({ chosen: role })}>
-        <SelectField label="Role" options={options} {...bind('chosen')} />
-      </Confirmed>
-    )
+    <Confirmed
+      name="Change role"
+      of={email}
+      text={MAY[chosen]}
+      act={act}
+      isReady={chosen !== role && organization !== ''}
+      onAsk={() => setGiven({ chosen: role })}>
+      <SelectField label="Role" options={options} {...bind('chosen')} />
+    </Confirmed>
   );
 }
 

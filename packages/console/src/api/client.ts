@@ -1,4 +1,4 @@
-import { queryOptions, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
 import createClient from 'openapi-fetch';
 import type { components, paths } from '../../generated/schema.js';
 import { PATH_PREFIX } from './path-prefix.js';
@@ -127,6 +127,11 @@ async function readSession(): Promise<(Schemas['SessionUser'] & { hasEnded?: boo
 
 /** Who is signed in; null is an answer, not an error. */
 export const sessionQuery = queryOptions({ queryKey: ['session'], queryFn: readSession, staleTime: Infinity });
+
+/** Whether the session may do this: viewers, and keys without the scope, are refused. */
+export function useMay(scope: Schemas['Scope']): boolean {
+  return useQuery(sessionQuery).data?.scopes.includes(scope) === true;
+}
 
 /** Makes a request that begins or ends the session, and then shows the page of the user who is signed in. */
 export function useSessionChange(): (request: () => Promise<unknown>) => Promise<void> {

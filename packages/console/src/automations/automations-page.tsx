@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { api, at, bodyOf } from '../api/client.js';
+import { api, at, bodyOf, useMay } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Ago, Badge, Button, dollars, duration, Elsewhere, Empty, Group } from '../ui/blocks.js';
 import { Loaded, Row, Rows, Section } from '../ui/blocks.js';
@@ -25,7 +25,9 @@ const REFRESH_MS = 5_000;
 const CAUSES = { cron: 'By its schedule', event: 'By an event', manual: 'By hand' };
 
 export function AutomationsPage() {
-  const make = <Link className="button primary" href="/automations/new" children="New automation" />;
+  const make = useMay('settings') && (
+    <Link className="button primary" href="/automations/new" children="New automation" />
+  );
   const empty = <Empty title="No automations yet">{EXPLANATION}</Empty>;
   return (
     <Page title="Automations" actions={make}>

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { api, bodyOf, by, PROVIDER_NAMES, type Provider, providerName } from '../api/client.js';
+import { api, bodyOf, by, PROVIDER_NAMES, type Provider, providerName, useMay } from '../api/client.js';
 import { automationsQuery } from '../automations/automation-queries.js';
 import { Page } from '../shell/layout.js';
 import { Ago, Badge, Button, Elsewhere, Empty, Row, Rows, usePages } from '../ui/blocks.js';
@@ -19,6 +19,7 @@ const WHOSE = [
 
 export function ConversationsPage() {
   const [filter, bind, setFilter] = useFilter(ALL);
+  const mayRun = useMay('run');
   const isFiltered = Object.values(filter).some((value) => value !== '');
   const { query, older } = usePages({
     queryKey: ['conversations', filter],
@@ -43,16 +44,16 @@ export function ConversationsPage() {
     <Empty title="No conversation matches the filter." />
   ) : (
     <Empty title="No conversations yet">
-      <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>
+      {mayRun && <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>}
       <div className="actions">
-        <Link className="button primary" href="/" children="See your work" />
+        {mayRun && <Link className="button primary" href="/" children="See your work" />}
         <Button onClick={() => setFilter({ ...ALL, owner: 'others' })} text="See what others share" />
       </div>
     </Empty>
   );
   return (
     <Page title="Conversations">
-      <NewConversation />
+      {mayRun && <NewConversation />}
       {['', 'failed'].includes(filter.state) && <FailedStarts text={filter.text} />}
       {(isFiltered || query.data?.length !== 0) && <Filters bind={bind} />}
       <Rows query={query} name="conversations" empty={empty}>

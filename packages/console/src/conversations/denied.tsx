@@ -16,9 +16,9 @@ const WHY: Record<string, string> = {
 };
 
 async function addRule(entry: object): Promise<void> {
-  const { sandbox_egress: rules } = await bodyOf(api.GET('/api/v1/settings'));
-  if (!rules) {
-    throw new Error('Your settings have no rules: those of the start or of the operator refuse it.');
+  const { sandbox_egress: rules, from_organization: shared } = await bodyOf(api.GET('/api/v1/settings'));
+  if (!rules || shared.includes('sandbox_egress')) {
+    throw new Error('You have no rules of your own: those of your organization, the start or the operator refuse it.');
   }
   const { allow = [] } = rules as Rules;
   await bodyOf(api.POST('/api/v1/settings', { body: { sandbox_egress: { ...rules, allow: [...allow, entry] } } }));

@@ -1,7 +1,7 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { api, bodyOf, by, type Schemas } from '../api/client.js';
 import { Confirmed } from '../ui/actions.js';
-import { type Fields, Form, given, INHERITED, TextField } from '../ui/form.js';
+import { type Fields, Form, given, INHERITED, SelectField, TextField } from '../ui/form.js';
 import { Row, Rows, Section } from '../ui/blocks.js';
 
 export const secretsQuery = queryOptions({
@@ -23,11 +23,11 @@ export function Secrets() {
   return (
     <Section title="Secrets" lead={LEAD}>
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
-        {({ name, description, hosts, scope }) => (
+        {({ name, description, hosts, phase, scope }) => (
           <Row
             key={name}
             title={<code>{name}</code>}
-            facts={[description, hosts?.join(', '), scope === 'organization' && INHERITED]}>
+            facts={[description, hosts?.join(', '), phase && SETUP, scope === 'organization' && INHERITED]}>
             {scope === 'user' && <DeleteSecret name={name} act={() => remove(name)} />}
           </Row>
         )}
@@ -40,6 +40,13 @@ export function Secrets() {
 export function DeleteSecret({ name, act }: { name: string; act: () => Promise<unknown> }) {
   return <Confirmed name="Delete" of={name} text="Its value is deleted for good." act={act} />;
 }
+
+export const SETUP = 'For setup scripts alone';
+/** The empty one changes nothing of a stored secret. */
+const READERS = [
+  ['', 'Agents'],
+  ['setup', 'Setup scripts alone'],
+] as const;
 
 interface SecretFormProps {
   name: string;
@@ -54,7 +61,12 @@ export function SecretForm({ name: form, store, clear }: SecretFormProps) {
     const hosts = field('hosts')
       .split(',')
       .filter((host) => host.trim());
-    const body = { name, value, ...given({ description: field('description') }), ...(hosts.length && { hosts }) };
+    const more = {
+      ...given({ description: field('description') }),
+      ...(field('for') === 'setup' && { phase: 'setup' as const }),
+      ...(hosts.length && { hosts }),
+    };
+    const body = { name, value, ...more };
     const { warning = '' } = await store(body);
     return `${name} is stored. ${warning}`;
   };
@@ -64,7 +76,10 @@ export function SecretForm({ name: form, store, clear }: SecretFormProps) {
         <TextField label="Name" required placeholder="NPM_TOKEN" autoComplete="off" />
         <TextField label="Value" type="password" required />
       </div>
-      <TextField label="Description" hint="Optional; your agents see it" />
+      <div className="columns">
+        <TextField label="Description" hint="Optional; your agents see it" />
+        <SelectField label="For" member="phase" options={READERS} hint="Setup scripts are .openhands/setup.sh" />
+      </div>
       <TextField label="Hosts" hint={`Optional, with commas. ${clear}`} />
     </Form>
   );

@@ -1,9 +1,10 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 import { Link, useLocation } from 'wouter';
-import { api, bodyOf, type Schemas, useSessionChange } from '../api/client.js';
+import { api, bodyOf, type Schemas, useMay, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
 import { endNotifications } from '../settings/notifications.js';
 import { ActionButton } from '../ui/actions.js';
+import { Callout } from '../ui/blocks.js';
 import { useIcon, useWaiting } from './waiting.js';
 
 /** The last is for administrators. */
@@ -15,9 +16,13 @@ const PLACES = [
   ['Administration', '/administration'],
 ] as const;
 
+const READING =
+  'Your role, or the key that you signed in with, starts and changes nothing. An administrator can give you another one.';
+
 export function Layout({ user, children }: { user: Schemas['SessionUser']; children: ReactNode }) {
   const [location] = useLocation();
   const change = useSessionChange();
+  const mayRun = useMay('run');
   useIcon(useWaiting());
   const signOut = async () => {
     await endNotifications();
@@ -46,6 +51,7 @@ export function Layout({ user, children }: { user: Schemas['SessionUser']; child
         <ActionButton look="link" act={signOut} text="Sign out" />
       </header>
       <main id="content" tabIndex={-1}>
+        {!mayRun && <Callout kind="info" title="You may only read" text={READING} />}
         {children}
       </main>
     </>

@@ -204,10 +204,15 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
   );
 }
 
+/** An entry of a list is wrong in the field of the list. */
+function memberOf(loc: readonly unknown[]): string {
+  return loc.map(String).findLast((part) => !/^\d+$/.test(part)) ?? '';
+}
+
 /** What is wrong with each field; nothing where something is wrong with what has no field here. */
 function problemsOf(error: Error, form: HTMLFormElement | null): ReadonlyMap<string, string> {
   const { detail } = error instanceof ProblemError ? error.refusal : {};
-  const found = new Map((Array.isArray(detail) ? detail : []).map(({ loc, msg }) => [String(loc.at(-1)), msg]));
+  const found = new Map((Array.isArray(detail) ? detail : []).map(({ loc, msg }) => [memberOf(loc), msg]));
   const isShown = [...found.keys()].every((member) => form?.querySelector(`[data-member="${CSS.escape(member)}"]`));
   return isShown ? found : new Map();
 }

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useId } from 'react';
 import { Link } from 'wouter';
-import { meQuery, PROVIDER_NAMES, providerName } from '../api/client.js';
+import { meQuery, PROVIDER_NAMES, providerName, useMay } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { CheckField, fieldsOf, SelectField, TextField, useFilter } from '../ui/form.js';
 import { Badge, Button, Callout, Elsewhere, Empty, Group, Loaded, Row } from '../ui/blocks.js';
@@ -13,6 +13,7 @@ const ALL = { task_type: '', git_provider: '', text: '' };
 /** What to do next, on all hosts. */
 export function WorkPage() {
   const me = useQuery(meQuery);
+  const maySet = useMay('settings');
   const hasHost = Object.keys(me.data?.provider_tokens_set ?? {}).length > 0;
   const tasks = useQuery({ ...tasksQuery, enabled: hasHost });
   const refresh = <Button isBusy={tasks.isFetching} onClick={() => void tasks.refetch()} text="Refresh" />;
@@ -20,9 +21,13 @@ export function WorkPage() {
     <Page title="Work" actions={hasHost && refresh}>
       <Loaded query={me} name="settings">
         {({ llm_model: model, provider_tokens_unverified: unverified }) =>
-          hasHost ? (
+          !hasHost && !maySet ? (
+            <Empty title="No git host is connected">
+              <Link className="button primary" href="/conversations" children="See conversations" />
+            </Empty>
+          ) : hasHost ? (
             <>
-              {model === null && (
+              {model === null && maySet && (
                 <Callout kind="warning" title="Agents have no model yet">
                   <p>
                     Choose one in <Link href="/settings#model">Settings</Link>. Then every task starts with one click.
@@ -83,6 +88,7 @@ function Hosts({ hosts, unverified }: { hosts: HostStatus[]; unverified: string[
 
 function Tasks({ all }: { all: Task[] }) {
   const [filter, bind] = useFilter(ALL);
+  const mayRun = useMay('run');
   const shown = all.filter(
     ({ task_type: kind, git_provider: provider, repo, title, issue_number: number }) =>
       ['', kind].includes(filter.task_type) &&
@@ -102,10 +108,12 @@ function Tasks({ all }: { all: Task[] }) {
           {shown.length === all.length ? `${all.length} tasks` : `${shown.length} of ${all.length} tasks`}
         </p>
       </form>
-      <form id="start" className="filters" aria-label="Start with">
-        <ModelAndAgent />
-        <CheckField {...FOLLOW} />
-      </form>
+      {mayRun && (
+        <form id="start" className="filters" aria-label="Start with">
+          <ModelAndAgent />
+          <CheckField {...FOLLOW} />
+        </form>
+      )}
       {shown.length === 0 && <Empty title="No task matches the filter." />}
       {Object.entries(KINDS).map(([kind, name]) => {
         const rows = shown
@@ -123,6 +131,7 @@ function Tasks({ all }: { all: Task[] }) {
 
 function TaskRow({ task }: { task: Task }) {
   const start = useStart();
+  const mayRun = useMay('run');
   const id = useId();
   const { url, ...suggested } = task;
   const { git_provider: provider, repo, issue_number: number, title } = suggested;
@@ -132,16 +141,18 @@ function TaskRow({ task }: { task: Task }) {
       title={<span id={id}>{url === null ? title : <Elsewhere href={url} text={title} />}</span>}
       facts={[host, repo, number > 0 && `#${number}`]}
       more={<StartProgress start={start} />}>
-      <Button
-        look="primary"
-        isBusy={start.isUnderWay}
-        aria-describedby={id}
-        form="start"
-        onClick={({ currentTarget: { form } }) =>
-          start.begin({ suggested_task: suggested, title, ...(form && choiceOf(fieldsOf(form))) })
-        }
-        text="Start"
-      />
+      {mayRun && (
+        <Button
+          look="primary"
+          isBusy={start.isUnderWay}
+          aria-describedby={id}
+          form="start"
+          onClick={({ currentTarget: { form } }) =>
+            start.begin({ suggested_task: suggested, title, ...(form && choiceOf(fieldsOf(form))) })
+          }
+          text="Start"
+        />
+      )}
     </Row>
   );
 }

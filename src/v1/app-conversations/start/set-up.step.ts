@@ -11,12 +11,15 @@ import { type StartContext, StartFailure, tailOf } from './start-step.js';
 const MAX_VARIABLE = 32_768;
 const MAX_ENVIRONMENT = 131_072;
 
+/** Names of the variables that no agent gets, with spaces. */
+const SECRETS = 'SLIPWAY_SETUP_SECRETS';
+
 /**
  * Runs the script `$0`, and writes its exports to `$1`; the trap is for scripts that `exit`. Writes only absolute
  * additions to PATH, and calls no program, because the script may have broken PATH.
  */
 const CAPTURE = `
-__slipway_out=$1 __slipway_home=$PWD __slipway_base=$PATH
+__slipway_out=$1 __slipway_secrets=" $${SECRETS} " __slipway_home=$PWD __slipway_base=$PATH
 set --
 __slipway_path() {
   local IFS=: __slipway_folder __slipway_list=
@@ -31,6 +34,7 @@ __slipway_dump() {
   local __slipway_name __slipway_value __slipway_line __slipway_left=${MAX_ENVIRONMENT}
   compgen -e | while IFS= read -r __slipway_name; do
     __slipway_value=\${!__slipway_name}
+    case $__slipway_secrets in *" $__slipway_name "*) continue ;; esac
     case $__slipway_name in PWD | OLDPWD | SHLVL | _ | SLIPWAY_* | __slipway_*) continue ;; esac
     [ \${#__slipway_value} -le ${MAX_VARIABLE} ] || continue
     __slipway_line=$__slipway_name=$(printf %q "$__slipway_value")
@@ -88,6 +92,11 @@ if [ "$code" -eq 0 ]; then
 fi
 exit "$code"
 `;
+
+/** What the setup script gets besides: secrets, and their names, by which none is kept whatever the script makes of it. */
+export function setupVariables(secrets: ReadonlyMap<string, string>): Record<string, string> {
+  return { ...Object.fromEntries(secrets), [SECRETS]: [...secrets.keys()].join(' ') };
+}
 
 /** That git runs for who works in a clone. */
 const HOOKS =
@@ -179,7 +188,7 @@ export class SetUpStep {
     sandbox: RunningSandbox,
   ): Promise<Record<string, string>> {
     const shown = await this.outside.shownSecrets(sandbox);
-    return Object.fromEntries(await this.secrets.forSetup(userId, visibleSecrets([request]), shown));
+    return setupVariables(await this.secrets.forSetup(userId, visibleSecrets([request]), shown));
   }
 
   async installHook({ task, sandbox }: StartContext, signal: AbortSignal): Promise<void> {
