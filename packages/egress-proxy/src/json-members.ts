@@ -62,12 +62,10 @@ export class JsonMembers {
           break;
         case COLON:
           // A point in a name would make a path of it.
-          this.names[this.depth] = this.name?.includes('.') === false ? this.name : '';
-          this.name = null;
+          this.setName(this.name?.includes('.') === false ? this.name : '');
           break;
         case COMMA:
-          this.names[this.depth] = null;
-          this.name = null;
+          this.setName(null);
           break;
         case OPEN_OBJECT:
         case OPEN_LIST:
@@ -95,10 +93,7 @@ export class JsonMembers {
       this.isList = byte === OPEN_LIST;
     }
     this.depth += 1;
-    if (this.depth <= MAX_NAMED + 2) {
-      this.names[this.depth] = null;
-    }
-    this.name = null;
+    this.setName(null);
     if (this.kept !== null || byte !== OPEN_OBJECT || path === null || !this.wanted.has(path)) {
       return null;
     }
@@ -130,11 +125,20 @@ export class JsonMembers {
     }
   }
 
+  /** Where members are skipped their names are too: a text may be as deep as it is long. */
+  private setName(name: string | null): void {
+    if (this.level <= MAX_NAMED) {
+      this.names[this.depth] = name;
+    }
+    this.name = null;
+  }
+
   private path(): string | null {
+    if (this.level > MAX_NAMED) {
+      return null;
+    }
     const names = this.names.slice(this.isList ? 2 : 1, this.depth + 1);
-    return this.level <= MAX_NAMED && names.length > 0 && names.every((name) => name !== null)
-      ? names.join('.')
-      : null;
+    return names.length > 0 && names.every((name) => name !== null) ? names.join('.') : null;
   }
 
   /** The position of the quote that ends a text; -1 where that is in a later chunk. */
@@ -177,7 +181,7 @@ export class JsonMembers {
     this.isInText = false;
     const text = this.text === null ? null : Buffer.concat(this.text).toString('utf8');
     this.text = null;
-    const name = this.depth <= MAX_NAMED + 2 ? (this.names[this.depth] ?? null) : null;
+    const name = this.level <= MAX_NAMED ? (this.names[this.depth] ?? null) : null;
     if (name === null) {
       this.name = text;
       return;
