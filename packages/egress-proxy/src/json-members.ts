@@ -1,3 +1,5 @@
+import { parseJson } from '@slipway/common/json-access.js';
+
 /** Of a text that is wanted: a model's name, an object of counts. What is longer is none. */
 const MAX_TEXT = 8_192;
 /** Deeper members are skipped, whatever their names. */
@@ -183,7 +185,7 @@ export class JsonMembers {
     this.text = null;
     const name = this.level <= MAX_NAMED ? (this.names[this.depth] ?? null) : null;
     if (name === null) {
-      this.name = text;
+      this.name = text?.includes('\\') ? String(parseJson(`"${text}"`)) : text;
       return;
     }
     const path = this.path();
