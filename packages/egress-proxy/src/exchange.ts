@@ -10,6 +10,7 @@ import type { SandboxAuthorities } from './sandbox-authority.js';
 import type { ServiceConnection } from './service-connection.js';
 import type { Target } from './target.js';
 import type { UpstreamAgent } from './upstream.js';
+import { cleanText } from '@slipway/common/well-formed-text.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 
 /** What all requests of a proxy use. */
@@ -50,6 +51,8 @@ export interface Lasting {
 const MAX_PATH = 1_024;
 const MAX_HOST = 260;
 const MAX_METHOD = 32;
+/** Of names that programs and hosts make up. */
+const MAX_MADE_UP = 200;
 
 /** A request or a tunnel: whether it passes, and what is reported of it, once. */
 export class Exchange {
@@ -114,8 +117,8 @@ export class Exchange {
       at: this.at.toISOString(),
       host: this.asked.target.host.slice(0, MAX_HOST),
       model: model?.slice(0, MAX_MODEL_NAME) ?? null,
-      asked: asked?.slice(0, MAX_MODEL_NAME) ?? null,
-      answeredBy,
+      asked: asked === null ? null : reportable(asked),
+      answeredBy: answeredBy === null ? null : reportable(answeredBy),
       ...usage,
     });
   }
@@ -143,4 +146,9 @@ export class Exchange {
       durationMs: Math.round(performance.now() - this.startedAt),
     });
   }
+}
+
+/** A report has room for it, and the service takes it: what that refuses would not be counted. */
+function reportable(text: string): string {
+  return cleanText(text.slice(0, MAX_MADE_UP)).replaceAll(/\p{Cc}/gu, '\u{fffd}');
 }

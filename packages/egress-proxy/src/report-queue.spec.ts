@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type EgressReports, MAX_REPORTED, type ReportedRequest } from './protocol.js';
 import { ReportQueue } from './report-queue.js';
+import { RefusedMessageError } from './service-connection.js';
 
 let sent: EgressReports['reports'][];
 let report: (reports: EgressReports) => Promise<void>;
@@ -88,6 +89,20 @@ describe('ReportQueue', () => {
     report = works;
     await queue.stop(1_000);
     expect(sent[0]?.[0]?.requests.map(({ path }) => path)).toEqual(['/0', '/1', '/later-0']);
+  });
+
+  it('drops what the service refuses of one sandbox, and sends what it waits with', async () => {
+    const works = report;
+    report = async (reports) => {
+      if (reports.reports.some(({ sandbox }) => sandbox === 'two')) {
+        throw new RefusedMessageError(422);
+      }
+      await works(reports);
+    };
+    ['one', 'two', 'three'].forEach((sandbox) => add(sandbox, 1));
+    await queue.flush();
+    expect(counts()).toEqual([['one: 1'], ['three: 1']]);
+    expect(queue.size).toBe(0);
   });
 
   it('numbers calls of models in their order, and sends them again under the same numbers', async () => {

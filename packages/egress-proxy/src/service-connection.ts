@@ -8,12 +8,20 @@ import {
   policySchema,
 } from './protocol.js';
 
+/** Something that it was told is not as the service wants it, and never will be. */
+export class RefusedMessageError extends Error {
+  constructor(status: number) {
+    super(`the service answered ${status}`);
+  }
+}
+
 /** What a proxy asks and tells the service. */
 export abstract class ServiceConnection {
   /** Null where no running sandbox has this credential. @throws Error where the service cannot say */
   abstract policy(credential: string): Promise<EgressPolicy | null>;
   /** Uses up what the owner allowed once; false where it is used up already. */
   abstract once(sandbox: string, host: string): Promise<boolean>;
+  /** @throws RefusedMessageError for what the service will never take; another Error where it may later */
   abstract report(reports: EgressReports): Promise<void>;
   abstract close(): Promise<void>;
 }
@@ -22,6 +30,7 @@ const ANSWER_MS = 5_000;
 /** 200 secrets with hosts, a user's and the organization's, are most of it. */
 const MAX_POLICY_BYTES = 8 * 1024 * 1024;
 const CONNECTIONS = 16;
+const REFUSED = [400, 413, 422];
 
 export class HttpServiceConnection extends ServiceConnection {
   private readonly dispatcher = new Agent({
@@ -81,6 +90,8 @@ export class HttpServiceConnection extends ServiceConnection {
     if (status === 204 || status === 404) {
       return { status, answer: null };
     }
-    throw new Error(`the service answered ${status}`);
+    throw REFUSED.includes(status)
+      ? new RefusedMessageError(status)
+      : new Error(`the service answered ${status}`);
   }
 }

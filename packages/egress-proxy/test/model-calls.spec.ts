@@ -100,6 +100,17 @@ describe('a call of a model', () => {
     expect(await seen(1)).toMatchObject([{ answeredBy: 'c', input: 5, output: 1 }]);
   });
 
+  it.each([
+    [String.raw`a\u0000\u0001b`, 'a\u{fffd}\u{fffd}b'],
+    [String.raw`\ud83d`, '\u{fffd}'],
+    [`${'a'.repeat(199)}\u{1f600}`, `${'a'.repeat(199)}\u{fffd}`],
+    ['\u4e00'.repeat(1_000), '\u4e00'.repeat(200)],
+  ])('is told in a form that the service takes, whatever the request names: %.20s', async (asked, told) => {
+    world.answer = (_request, response) => response.end(ANSWER.replace('m-2026', asked.slice(0, 200)));
+    await world.https(`${url}/v1/responses`, { ...post, body: `{"model":"${asked}"}` });
+    expect(await seen(1)).toMatchObject([{ asked: told }]);
+  });
+
   it('is told of the credential of a secret, too, without the name of a model', async () => {
     const { port } = new URL(url);
     world.allow({ injections: [injection({ hosts: [{ host: 'api.example', port: Number(port) }] })] });

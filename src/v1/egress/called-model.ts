@@ -1,3 +1,4 @@
+import { cleanText } from '@slipway/common/well-formed-text.js';
 import type { ReportedCall } from '@slipway/egress-proxy/protocol.js';
 
 const MAX_NAME = 200;
@@ -25,7 +26,7 @@ export function calledModel({
     name === null ? [] : provider === null || name.includes('/') ? [name] : [`${provider}/${name}`, name];
   const named = isConfigured ? configured : (asked ?? answeredBy ?? UNKNOWN);
   return {
-    name: named.slice(0, MAX_NAME),
+    name: cleanText(named.slice(0, MAX_NAME)),
     priced: isConfigured
       ? [configured, ...atProvider(answeredBy)]
       : [...atProvider(asked), ...atProvider(answeredBy)],
