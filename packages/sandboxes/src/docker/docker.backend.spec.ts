@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -162,6 +162,7 @@ describe('DockerSandboxBackend', () => {
   });
 
   afterEach(async () => {
+    jest.restoreAllMocks();
     engine.close();
     await rm(folder, { recursive: true });
   });
@@ -205,4 +206,25 @@ describe('DockerSandboxBackend', () => {
     await backend.remove(launch.id);
     expect([...engine.containers.keys()]).toEqual([]);
   });
+
+  it.each<[string, string | null, boolean, string]>([
+    ['beside an engine', null, false, 'service'],
+    ['beside an engine without root, whose root it is', null, true, '0:0'],
+    ['in a container', 'services', false, 'service'],
+    [
+      'in a container of an engine without root, where users are the same in all',
+      'services',
+      true,
+      'service',
+    ],
+  ])(
+    'has a relay as the user that owns its folder, for a service %s',
+    async (_where, network, isRootless, user) => {
+      Object.assign(engine, { isRootless, mounts: [{ Source: folder, Destination: folder }] });
+      jest.spyOn(process, 'getuid').mockReturnValue(1_000);
+      jest.spyOn(process, 'getgid').mockReturnValue(1_000);
+      await backendOf(network).start(launch, signal);
+      expect(engine.containers.get(`${name}-relay`)?.user).toBe(user === 'service' ? '1000:1000' : user);
+    },
+  );
 });
