@@ -6,7 +6,13 @@ import {
 } from 'node:http';
 import type { Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createZstdDecompress,
+} from 'node:zlib';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { hostUnreachable } from './dialer.js';
 import { EchoMask, EchoMaskStream } from './echo-mask.js';
@@ -21,13 +27,15 @@ import type { UpstreamRequest } from './upstream.js';
 /** Between two bytes of a request, a response or a socket: models think for minutes. */
 export const IDLE_MS = 15 * 60_000;
 export const MAX_HEAD_BYTES = 64 * 1024;
+/** 8 MiB, the most that RFC 9659 has servers send; it is taken for each answer. */
+const ZSTD_WINDOW_BITS = 23;
 /** By their names in `Content-Encoding`. */
 const DECODERS: Readonly<Record<string, () => Transform>> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,
   deflate: createInflate,
   br: createBrotliDecompress,
-  zstd: createZstdDecompress,
+  zstd: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_BITS } }),
 };
 /** A session that a host begins for a value would be good for paths that the value does not go to. */
 const SESSION_HEADERS = ['set-cookie', 'set-cookie2'];

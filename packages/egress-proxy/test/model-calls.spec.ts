@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
-import { gzipSync } from 'node:zlib';
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { until } from '../../../test/support/until.js';
 import type { ReportedCall } from '../src/protocol.js';
 import { ProxyWorld } from './support/proxy-world.js';
@@ -117,6 +117,17 @@ describe('a call of a model', () => {
     world.answer = (_request, response) => response.end(ANSWER);
     await world.https(`${url}/v1/responses`, post);
     expect(await seen(1)).toMatchObject([{ model: null, answeredBy: 'm-2026' }]);
+  });
+
+  it('is not answered by what takes a hundred megabytes to unpack a few kilobytes', async () => {
+    const params = { [constants.ZSTD_c_windowLog]: 27 };
+    const mebibyte = 1024 * 1024;
+    let bytes = 8 * mebibyte;
+    world.answer = (_request, response) =>
+      response.setHeader('Content-Encoding', 'zstd').end(zstdCompressSync(Buffer.alloc(bytes), { params }));
+    expect((await world.https(`${url}/v1/responses`, post)).body).toHaveLength(bytes);
+    bytes = 128 * mebibyte;
+    await expect(world.https(`${url}/v1/responses`, post)).rejects.toThrow();
   });
 
   it.each<[string, string, object]>([
