@@ -38,12 +38,17 @@ export class JsonMembers {
   private textLength = 0;
   private name: string | null = null;
   private kept: Kept | null = null;
+  private isOver = false;
 
-  constructor(private readonly wanted: ReadonlySet<string>) {}
+  /** @param isFirstOnly of several texts only the first one is read, as servers do */
+  constructor(
+    private readonly wanted: ReadonlySet<string>,
+    private readonly isFirstOnly = false,
+  ) {}
 
   write(chunk: Buffer): void {
     let from = 0;
-    for (let at = 0; at < chunk.length; at += 1) {
+    for (let at = 0; at < chunk.length && !(this.isFirstOnly && this.isOver); at += 1) {
       if (this.isInText) {
         const end = this.endOfText(chunk, at);
         this.keepText(chunk.subarray(at, end < 0 ? chunk.length : end));
@@ -113,6 +118,7 @@ export class JsonMembers {
       this.kept = null;
     }
     this.depth = Math.max(0, this.depth - 1);
+    this.isOver = this.depth === 0;
     this.name = null;
   }
 

@@ -243,6 +243,7 @@ it.each([
   [String.raw`{"m\u006fdel":"m","x":1}`, 'm'],
   [String.raw`{"model":"\u006d"}`, 'm'],
   ['{"input":{"model":"m"}}', null],
+  ['{"model":"m"}\n{"model":"other"}', 'm'],
 ])('%s asks for %s', (body, expected) => {
   const reader = new AskedModelReader();
   reader.push(Buffer.from(body));

@@ -70,7 +70,7 @@ const ASKED = 'model';
 
 /** The model that a request names in its body, read as it streams by. */
 export class AskedModelReader {
-  private readonly members = new JsonMembers(new Set([ASKED]));
+  private readonly members = new JsonMembers(new Set([ASKED]), true);
   private left = MAX_READ_BYTES;
 
   push(chunk: Buffer): void {
