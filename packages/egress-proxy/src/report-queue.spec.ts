@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type EgressReports, MAX_REPORTED, type ReportedRequest } from './protocol.js';
 import { ReportQueue } from './report-queue.js';
-import { RefusedMessageError } from './service-connection.js';
+import { RefusedReportError } from './service-connection.js';
 
 let sent: EgressReports['reports'][];
 let report: (reports: EgressReports) => Promise<void>;
@@ -95,7 +95,7 @@ describe('ReportQueue', () => {
     const works = report;
     report = async (reports) => {
       if (reports.reports.some(({ sandbox }) => sandbox === 'two')) {
-        throw new RefusedMessageError(422);
+        throw new RefusedReportError(422);
       }
       await works(reports);
     };

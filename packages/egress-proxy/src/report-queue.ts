@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { RepeatedWork, within } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { type EgressReports, MAX_REPORTED, type ReportedCall, type ReportedRequest } from './protocol.js';
-import { RefusedMessageError, type ServiceConnection } from './service-connection.js';
+import { RefusedReportError, type ServiceConnection } from './service-connection.js';
 
 const EVERY_MS = 1_000;
 const MAX_SANDBOXES = 4_096;
@@ -78,7 +78,7 @@ export class ReportQueue {
         await this.service.report(reports);
         due -= batch.length;
       } catch (error) {
-        const isRefused = error instanceof RefusedMessageError;
+        const isRefused = error instanceof RefusedReportError;
         if (isRefused && batch.length === 1) {
           // It would be in the way of all others for ever.
           logLine('error', 'failed to report what the service refuses', {

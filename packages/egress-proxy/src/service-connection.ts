@@ -9,7 +9,7 @@ import {
 } from './protocol.js';
 
 /** Something that it was told is not as the service wants it, and never will be. */
-export class RefusedMessageError extends Error {
+export class RefusedReportError extends Error {
   constructor(status: number) {
     super(`the service answered ${status}`);
   }
@@ -21,7 +21,7 @@ export abstract class ServiceConnection {
   abstract policy(credential: string): Promise<EgressPolicy | null>;
   /** Uses up what the owner allowed once; false where it is used up already. */
   abstract once(sandbox: string, host: string): Promise<boolean>;
-  /** @throws RefusedMessageError for what the service will never take; another Error where it may later */
+  /** @throws RefusedReportError for what the service will never take; another Error where it may later */
   abstract report(reports: EgressReports): Promise<void>;
   abstract close(): Promise<void>;
 }
@@ -91,7 +91,7 @@ export class HttpServiceConnection extends ServiceConnection {
       return { status, answer: null };
     }
     throw REFUSED.includes(status)
-      ? new RefusedMessageError(status)
+      ? new RefusedReportError(status)
       : new Error(`the service answered ${status}`);
   }
 }
