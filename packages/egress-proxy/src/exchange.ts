@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { allowedOnce, type Asked, decideEgress, decideOnce } from './decision.js';
+import type { Shares } from './shares.js';
 import type { Dialer } from './dialer.js';
 import type { PolicySource } from './policy-source.js';
 import type { CallUsage } from './model-usage.js';
@@ -20,6 +21,8 @@ export interface ProxyParts {
   reports: ReportQueue;
   dialer: Dialer;
   authorities: SandboxAuthorities;
+  /** Answers that are unpacked, each of which may take 20 MB. */
+  unpacking: Shares;
   /** Requests, tunnels and WebSockets that are open, and end when their sandbox or their rule does. */
   lasting: Set<Lasting>;
 }

@@ -130,6 +130,21 @@ describe('a call of a model', () => {
     await expect(world.https(`${url}/v1/responses`, post)).rejects.toThrow('aborted');
   });
 
+  it('has its answer unpacked beside seven others of the sandbox, and is refused beside more', async () => {
+    const ends: (() => void)[] = [];
+    world.answer = (_request, response) => {
+      response.setHeader('Content-Encoding', 'gzip').flushHeaders();
+      ends.push(() => response.end(gzipSync(ANSWER)));
+    };
+    const all = Array.from({ length: 8 }, () => world.https(`${url}/v1/responses`, post));
+    await until(() => ends.length === 8 && world.proxy.held['unpacking'] === 8);
+    const { status, body } = await world.https(`${url}/v1/responses`, post);
+    expect([status, body]).toEqual([503, expect.stringContaining('8 answers')]);
+    ends.forEach((end) => end());
+    expect((await Promise.all(all)).map((answer) => answer.status)).toEqual(Array.from(all, () => 200));
+    await until(() => world.proxy.held['unpacking'] === 0);
+  });
+
   it.each<[string, string, object]>([
     [
       'no value was put in',
