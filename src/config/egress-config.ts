@@ -68,7 +68,6 @@ export class EgressConfig {
   )
   credentials: 'inside' | 'outside';
 
-  @For('process')
   @FromVariable(
     'SANDBOX_REPOSITORIES_READ',
     'Which other repositories sandboxes with credentials outside may read at most (`repositories_read` of starts and settings), such as `github:octo/*,gitlab:group/lib`. By default all that the token of the user may read.',

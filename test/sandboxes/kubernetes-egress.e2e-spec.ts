@@ -6,6 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ApiServer } from '../../packages/sandboxes/src/kubernetes/api-server.js';
 import { ClusterObjects } from '../../packages/sandboxes/src/kubernetes/cluster-objects.js';
 import type { KubernetesBackendOptions } from '../../packages/sandboxes/src/kubernetes/kubernetes.options.js';
+import { KubernetesSandboxBackend } from '@slipway/sandboxes/kubernetes/kubernetes.backend.js';
+import { sandboxObjectName } from '../../packages/sandboxes/src/kubernetes/sandbox-manifest.js';
 import { PodNetwork } from '../../packages/sandboxes/src/kubernetes/pod-network.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '@slipway/sandboxes/sandbox-backend.js';
 import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
@@ -75,6 +77,33 @@ describe('the way out of pods with rules', () => {
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(type);
     expect(String(failure)).toContain(reason);
+  });
+
+  it('is the only one for a pod that an interrupted start has made, if rules have come since', async () => {
+    const backend = new KubernetesSandboxBackend({
+      ...KUBERNETES_OPTIONS,
+      kubeconfig,
+      namespace: 'agents',
+      egress: { host: '127.0.0.1' },
+      reachedFrom: ['10.0.0.0/8'],
+      callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks',
+    });
+    await backend.prepare();
+    try {
+      const { signal } = new AbortController();
+      const ruled = { ...launch(), program: { kind: 'image' as const, image: 'stock:1', args: [] } };
+      const pod = `/api/v1/namespaces/agents/pods/${sandboxObjectName(ruled.id)}`;
+      await backend.start({ ...ruled, egress: undefined }, signal);
+      const uid = cluster.objects.get(pod)?.metadata['uid'];
+      await backend.start(ruled, signal);
+      expect(cluster.objects.get(pod)?.metadata).toMatchObject({ labels: { 'slipway.egress': 'proxy' } });
+      expect(cluster.objects.get(pod)?.metadata['uid']).not.toBe(uid);
+      const closed = cluster.objects.get(pod)?.metadata['uid'];
+      await backend.start(ruled, signal);
+      expect(cluster.objects.get(pod)?.metadata['uid']).toBe(closed);
+    } finally {
+      await backend.disconnect();
+    }
   });
 
   it('is waited for while no proxy is ready', async () => {

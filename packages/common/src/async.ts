@@ -143,3 +143,12 @@ export class RepeatedWork {
     }
   }
 }
+
+/** Waits for all, also where one fails: what goes on behind a failure would make again what is removed after it. @throws the first failure, in their order */
+export async function allEnded(work: readonly unknown[]): Promise<void> {
+  const outcomes = await Promise.allSettled(work);
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (failed !== undefined) {
+    throw failed.reason;
+  }
+}

@@ -6,6 +6,7 @@ import { headLength, proxyCredential } from './message-headers.js';
 import type { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
 import { RefusedError, unknownCaller } from './refusal.js';
+import { Shares } from './shares.js';
 import { UpstreamAgent } from './upstream.js';
 
 export interface ConnectionLimits {
@@ -168,36 +169,5 @@ export class ClientConnections {
       503,
       `This sandbox has ${share} connections open, the most that its share allows.`,
     );
-  }
-}
-
-/** Counts what each sandbox has of something that all share, up to a bound for each. */
-class Shares {
-  private readonly taken = new Map<string, number>();
-
-  constructor(private readonly max: number) {}
-
-  /** How many sandboxes have anything. */
-  get size(): number {
-    return this.taken.size;
-  }
-
-  /** False where the sandbox has all that it may have; what is taken must be released. */
-  take(sandbox: string): boolean {
-    const count = this.taken.get(sandbox) ?? 0;
-    if (count >= this.max) {
-      return false;
-    }
-    this.taken.set(sandbox, count + 1);
-    return true;
-  }
-
-  release(sandbox: string): void {
-    const count = this.taken.get(sandbox) ?? 0;
-    if (count > 1) {
-      this.taken.set(sandbox, count - 1);
-    } else {
-      this.taken.delete(sandbox);
-    }
   }
 }

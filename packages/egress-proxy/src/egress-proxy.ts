@@ -14,6 +14,7 @@ import { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
 import { denied, RefusedError, sendRefusal } from './refusal.js';
 import { logLine, ReportQueue } from './report-queue.js';
+import { Shares } from './shares.js';
 import { SandboxAuthorities } from './sandbox-authority.js';
 import type { ServiceConnection } from './service-connection.js';
 import type { Asked } from './decision.js';
@@ -21,6 +22,8 @@ import { parseAbsoluteForm, parseAuthority } from './target.js';
 import { endForbidden, openTunnel, plainSocket } from './tunnel.js';
 
 const HEADERS_MS = 30_000;
+/** Of one sandbox: hosts are asked for answers that are not packed. */
+const UNPACKED_AT_ONCE = 8;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 16_384;
 const LIMITS: ConnectionLimits = { strangers: 1_024, share: 512, pipelined: 64, heads: 2 * MAX_HEAD_BYTES };
@@ -59,6 +62,7 @@ export class EgressProxy {
       reports: new ReportQueue(service),
       dialer,
       authorities: new SandboxAuthorities(),
+      unpacking: new Shares(UNPACKED_AT_ONCE),
       lasting: new Set(),
     };
     this.rechecks = new RepeatedWork(
@@ -77,10 +81,11 @@ export class EgressProxy {
 
   /** What is held at this moment, by what it is. */
   get held(): Record<string, number> {
-    const { policies, reports, dialer, lasting } = this.parts;
+    const { policies, reports, dialer, lasting, unpacking } = this.parts;
     return {
       ...this.clients.held,
       lasting: lasting.size,
+      unpacking: unpacking.total,
       lookups: dialer.pending,
       asking: policies.sizes.asking,
       reports: reports.size,

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { allowedOnce, type Asked, decideEgress, decideOnce } from './decision.js';
+import type { Shares } from './shares.js';
 import type { Dialer } from './dialer.js';
 import type { PolicySource } from './policy-source.js';
 import type { CallUsage } from './model-usage.js';
@@ -10,6 +11,7 @@ import type { SandboxAuthorities } from './sandbox-authority.js';
 import type { ServiceConnection } from './service-connection.js';
 import type { Target } from './target.js';
 import type { UpstreamAgent } from './upstream.js';
+import { cleanText } from '@slipway/common/well-formed-text.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 
 /** What all requests of a proxy use. */
@@ -19,6 +21,8 @@ export interface ProxyParts {
   reports: ReportQueue;
   dialer: Dialer;
   authorities: SandboxAuthorities;
+  /** Answers that are unpacked, each of which may take 20 MB. */
+  unpacking: Shares;
   /** Requests, tunnels and WebSockets that are open, and end when their sandbox or their rule does. */
   lasting: Set<Lasting>;
 }
@@ -50,6 +54,8 @@ export interface Lasting {
 const MAX_PATH = 1_024;
 const MAX_HOST = 260;
 const MAX_METHOD = 32;
+/** Of names that programs and hosts make up. */
+const MAX_MADE_UP = 200;
 
 /** A request or a tunnel: whether it passes, and what is reported of it, once. */
 export class Exchange {
@@ -114,8 +120,8 @@ export class Exchange {
       at: this.at.toISOString(),
       host: this.asked.target.host.slice(0, MAX_HOST),
       model: model?.slice(0, MAX_MODEL_NAME) ?? null,
-      asked,
-      answeredBy,
+      asked: asked === null ? null : reportable(asked),
+      answeredBy: answeredBy === null ? null : reportable(answeredBy),
       ...usage,
     });
   }
@@ -143,4 +149,9 @@ export class Exchange {
       durationMs: Math.round(performance.now() - this.startedAt),
     });
   }
+}
+
+/** A report has room for it, and the service takes it: what that refuses would not be counted. */
+function reportable(text: string): string {
+  return cleanText(text.slice(0, MAX_MADE_UP)).replaceAll(/\p{Cc}/gu, '\u{fffd}');
 }

@@ -6,8 +6,15 @@ import {
 } from 'node:http';
 import type { Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createZstdDecompress,
+} from 'node:zlib';
 import { errorCode } from '@slipway/common/errors/error-message.js';
+import type { Shares } from './shares.js';
 import { hostUnreachable } from './dialer.js';
 import { EchoMask, EchoMaskStream } from './echo-mask.js';
 import type { Client, Exchange, Lasting, ProxyParts } from './exchange.js';
@@ -21,13 +28,15 @@ import type { UpstreamRequest } from './upstream.js';
 /** Between two bytes of a request, a response or a socket: models think for minutes. */
 export const IDLE_MS = 15 * 60_000;
 export const MAX_HEAD_BYTES = 64 * 1024;
+/** 8 MiB, the most that RFC 9659 has servers send; it is taken for each answer. */
+const ZSTD_WINDOW_BITS = 23;
 /** By their names in `Content-Encoding`. */
 const DECODERS: Readonly<Record<string, () => Transform>> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,
   deflate: createInflate,
   br: createBrotliDecompress,
-  zstd: createZstdDecompress,
+  zstd: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_BITS } }),
 };
 /** A session that a host begins for a value would be good for paths that the value does not go to. */
 const SESSION_HEADERS = ['set-cookie', 'set-cookie2'];
@@ -194,13 +203,14 @@ function isStale(upstream: ClientRequest, request: IncomingMessage, error: unkno
 }
 
 async function sendBack(
-  { exchange, request, response, call }: Judged,
+  { parts, exchange, request, response, call }: Judged,
   answer: IncomingMessage,
   { mask, kept }: Guard,
 ): Promise<void> {
   const status = answer.statusCode ?? 502;
   const isEmpty = request.method === 'HEAD' || status === 204 || status === 304;
-  const decoder = (mask.isEmpty && call === null) || isEmpty ? null : decoderOf(answer, exchange);
+  const decoder =
+    (mask.isEmpty && call === null) || isEmpty ? null : decoderOf(answer, exchange, parts.unpacking);
   const without = decoder
     ? ['content-encoding', 'content-length']
     : mask.keepsLength || isEmpty
@@ -210,19 +220,20 @@ async function sendBack(
   answer.on('data', ({ length }: Buffer) => {
     exchange.receivedBytes += length;
   });
-  response.sendDate = false;
-  response.writeHead(status, reasonOf(answer, mask), maskedHeaders(answer, mask, [...without, ...kept]));
+  const reader = call && new ModelUsageReader(answer.headers['content-type'] ?? '');
   const steps = [
     ...(decoder ? [decoder] : []),
     ...(mask.isEmpty || isEmpty ? [] : [new EchoMaskStream(mask)]),
   ];
-  // A head that waits for the first byte of its body would keep a client from what comes later.
-  response.flushHeaders();
-  const reader = call && new ModelUsageReader(answer.headers['content-type'] ?? '');
-  (decoder ?? answer).on('data', (chunk: Buffer) => reader?.push(chunk));
   try {
+    response.sendDate = false;
+    response.writeHead(status, reasonOf(answer, mask), maskedHeaders(answer, mask, [...without, ...kept]));
+    // A head that waits for the first byte of its body would keep a client from what comes later.
+    response.flushHeaders();
+    (decoder ?? answer).on('data', (chunk: Buffer) => reader?.push(chunk));
     await pipeline([answer, ...steps, response]);
   } finally {
+    decoder?.destroy();
     // What a program does not wait for has its price, too.
     const usage = reader?.end();
     if (call && usage) {
@@ -232,7 +243,11 @@ async function sendBack(
 }
 
 /** Null where the body is as it was asked for: not compressed. @throws RefusedError where it cannot be read */
-function decoderOf(answer: IncomingMessage, { asked }: Exchange): Transform | null {
+function decoderOf(
+  answer: IncomingMessage,
+  { asked, policy: { sandbox } }: Exchange,
+  unpacking: Shares,
+): Transform | null {
   const encoding = answer.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
   if (encoding === 'identity' || encoding === '') {
     return null;
@@ -247,7 +262,15 @@ function decoderOf(answer: IncomingMessage, { asked }: Exchange): Transform | nu
       `Slipway's egress proxy cannot read an answer of ${shownTarget(asked.target)} that is compressed by "${encoding}".`,
     );
   }
-  return make();
+  if (!unpacking.take(sandbox)) {
+    answer.destroy();
+    throw new RefusedError(
+      null,
+      503,
+      `This sandbox has ${unpacking.max} answers under way that have to be unpacked, the most that its share allows.`,
+    );
+  }
+  return make().once('close', () => unpacking.release(sandbox));
 }
 
 function maskedHeaders(answer: IncomingMessage, mask: EchoMask, without: readonly string[]): string[] {

@@ -36,6 +36,15 @@ describe('members of a JSON text that streams by', () => {
     }
   });
 
+  it.each([',[', '{"a":', '[{"usage":', '"usage":{', '{"a":[],'])(
+    'are found behind megabytes that are as deep as they are long: %s',
+    (deep) => {
+      const members = new JsonMembers(WANTED);
+      members.write(Buffer.from(`{"model":"m","x":${deep.repeat(500_000)}`));
+      expect(members.found.get('model')).toBe('"m"');
+    },
+  );
+
   it('are those that a parser finds, whatever the text and its chunks', () => {
     const leaf = fc.oneof(
       fc.string({ unit: 'grapheme' }),

@@ -1,3 +1,5 @@
+import { parseJson } from '@slipway/common/json-access.js';
+
 /** Of a text that is wanted: a model's name, an object of counts. What is longer is none. */
 const MAX_TEXT = 8_192;
 /** Deeper members are skipped, whatever their names. */
@@ -36,12 +38,17 @@ export class JsonMembers {
   private textLength = 0;
   private name: string | null = null;
   private kept: Kept | null = null;
+  private isOver = false;
 
-  constructor(private readonly wanted: ReadonlySet<string>) {}
+  /** @param isFirstOnly of several texts only the first one is read, as servers do */
+  constructor(
+    private readonly wanted: ReadonlySet<string>,
+    private readonly isFirstOnly = false,
+  ) {}
 
   write(chunk: Buffer): void {
     let from = 0;
-    for (let at = 0; at < chunk.length; at += 1) {
+    for (let at = 0; at < chunk.length && !(this.isFirstOnly && this.isOver); at += 1) {
       if (this.isInText) {
         const end = this.endOfText(chunk, at);
         this.keepText(chunk.subarray(at, end < 0 ? chunk.length : end));
@@ -62,12 +69,10 @@ export class JsonMembers {
           break;
         case COLON:
           // A point in a name would make a path of it.
-          this.names[this.depth] = this.name?.includes('.') === false ? this.name : '';
-          this.name = null;
+          this.setName(this.name?.includes('.') === false ? this.name : '');
           break;
         case COMMA:
-          this.names[this.depth] = null;
-          this.name = null;
+          this.setName(null);
           break;
         case OPEN_OBJECT:
         case OPEN_LIST:
@@ -95,10 +100,7 @@ export class JsonMembers {
       this.isList = byte === OPEN_LIST;
     }
     this.depth += 1;
-    if (this.depth <= MAX_NAMED + 2) {
-      this.names[this.depth] = null;
-    }
-    this.name = null;
+    this.setName(null);
     if (this.kept !== null || byte !== OPEN_OBJECT || path === null || !this.wanted.has(path)) {
       return null;
     }
@@ -116,6 +118,7 @@ export class JsonMembers {
       this.kept = null;
     }
     this.depth = Math.max(0, this.depth - 1);
+    this.isOver = this.depth === 0;
     this.name = null;
   }
 
@@ -130,11 +133,20 @@ export class JsonMembers {
     }
   }
 
+  /** Where members are skipped their names are too: a text may be as deep as it is long. */
+  private setName(name: string | null): void {
+    if (this.level <= MAX_NAMED) {
+      this.names[this.depth] = name;
+    }
+    this.name = null;
+  }
+
   private path(): string | null {
+    if (this.level > MAX_NAMED) {
+      return null;
+    }
     const names = this.names.slice(this.isList ? 2 : 1, this.depth + 1);
-    return this.level <= MAX_NAMED && names.length > 0 && names.every((name) => name !== null)
-      ? names.join('.')
-      : null;
+    return names.length > 0 && names.every((name) => name !== null) ? names.join('.') : null;
   }
 
   /** The position of the quote that ends a text; -1 where that is in a later chunk. */
@@ -177,9 +189,9 @@ export class JsonMembers {
     this.isInText = false;
     const text = this.text === null ? null : Buffer.concat(this.text).toString('utf8');
     this.text = null;
-    const name = this.depth <= MAX_NAMED + 2 ? (this.names[this.depth] ?? null) : null;
+    const name = this.level <= MAX_NAMED ? (this.names[this.depth] ?? null) : null;
     if (name === null) {
-      this.name = text;
+      this.name = text?.includes('\\') ? String(parseJson(`"${text}"`)) : text;
       return;
     }
     const path = this.path();

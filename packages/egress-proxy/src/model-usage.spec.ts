@@ -238,10 +238,26 @@ it.each([
   ['POST', '/v1/responses', true],
   ['POST', '/v1/messages', true],
   ['POST', '/v1beta/models/gemini-3:streamGenerateContent?alt=sse', true],
+  ['POST', '/v1/chat/complet%69ons', true],
+  ['POST', '/V1/Chat/Completions', true],
+  ['POST', '/v1beta/models/gemini-3%3agenerateContent', true],
+  ['POST', '/v1/x/../messages//?a', true],
   ['GET', '/v1/responses/resp_1', false],
   ['GET', '/v1/messages', false],
   ['POST', '/v1/messages/count_tokens', false],
   ['POST', '/repos/a/b/issues?x=/v1/messages', false],
 ])('%s %s is a call of a model: %s', (method, path, expected) => {
   expect(isModelCall(method, path)).toBe(expected);
+});
+
+it.each([
+  ['{"model":"m"}', 'm'],
+  [String.raw`{"m\u006fdel":"m","x":1}`, 'm'],
+  [String.raw`{"model":"\u006d"}`, 'm'],
+  ['{"input":{"model":"m"}}', null],
+  ['{"model":"m"}\n{"model":"other"}', 'm'],
+])('%s asks for %s', (body, expected) => {
+  const reader = new AskedModelReader();
+  reader.push(Buffer.from(body));
+  expect(reader.model).toBe(expected);
 });

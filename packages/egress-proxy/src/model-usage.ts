@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
 import { cleanText } from '@slipway/common/well-formed-text.js';
 import { JsonMembers } from './json-members.js';
+import { canonicalPath } from './target.js';
 
 /** Tokens of one call. Those from and into the provider's cache are among `input`. */
 export interface CallUsage {
@@ -33,11 +34,15 @@ const WANTED: ReadonlySet<string> = new Set([...USAGE_PATHS, ...MODEL_PATHS]);
 
 /** The last part of the paths of model calls; Gemini has the action behind a colon. */
 const CALLS =
-  /\/(?:chat\/completions|completions|responses|messages|embeddings)\/?$|:(?:streamG|g)enerateContent$/;
+  /\/(?:chat\/completions|completions|responses|messages|embeddings)\/?$|:(?:streamG|g)enerateContent$/i;
 
-/** Whether a request is a call of a model, by its path. */
+/** Whether a request is a call of a model, by its path, in whatever spelling a server may take for that one. */
 export function isModelCall(method: string, path: string): boolean {
-  return method === 'POST' && CALLS.test(path.split('?', 1)[0] ?? '');
+  if (method !== 'POST') {
+    return false;
+  }
+  const plain = URL.parse(`http://host${path}`)?.pathname.replaceAll(/\/{2,}/g, '/') ?? path;
+  return CALLS.test(canonicalPath(plain) ?? plain);
 }
 
 const count = z.number().int().min(0).max(1_000_000_000).optional().catch(undefined);
@@ -67,7 +72,7 @@ const ASKED = 'model';
 
 /** The model that a request names in its body, read as it streams by. */
 export class AskedModelReader {
-  private readonly members = new JsonMembers(new Set([ASKED]));
+  private readonly members = new JsonMembers(new Set([ASKED]), true);
   private left = MAX_READ_BYTES;
 
   push(chunk: Buffer): void {

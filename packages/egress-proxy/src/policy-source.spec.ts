@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { until } from '../../../test/support/until.js';
 import { CREDENTIAL, samplePolicy } from '../test/support/sample-policy.js';
 import { OUTAGE_MS, PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
 
 let now: number;
 let asked: string[];
-let answer: () => Promise<EgressPolicy | null>;
+let answer: (credential: string) => Promise<EgressPolicy | null>;
 let source: PolicySource;
 
 beforeEach(() => {
@@ -14,7 +15,7 @@ beforeEach(() => {
   answer = () => Promise.resolve(samplePolicy({ maxAgeSeconds: 5 }));
   const policy = (credential: string) => {
     asked.push(credential);
-    return answer();
+    return answer(credential);
   };
   source = new PolicySource({ policy }, () => now);
 });
@@ -97,13 +98,24 @@ describe('PolicySource', () => {
     now += 5_000;
     const held = Promise.withResolvers<null>();
     answer = () => held.promise;
-    const guesses = Array.from({ length: 100 }, (_, index) => source.policy(`guess-${index}`));
+    const guesses = Array.from({ length: 64 + 4_096 + 36 }, (_, index) => source.policy(`guess-${index}`));
     const settled = Promise.allSettled(guesses);
     const known = source.policy(CREDENTIAL);
-    expect(source.sizes).toEqual({ known: 1, asking: 65 });
+    await until(() => asked.length === 1 + 64 + 1);
+    expect(source.sizes).toEqual({ known: 1, asking: 64 + 4_096 + 1 });
     held.resolve(null);
     expect(await known).toBeNull();
     expect((await settled).filter(({ status }) => status === 'rejected')).toHaveLength(36);
     expect(source.sizes).toEqual({ known: 0, asking: 0 });
+  });
+
+  it('lets a new sandbox wait for its turn behind guesses of another one', async () => {
+    const held = Promise.withResolvers<null>();
+    answer = (credential) => (credential === CREDENTIAL ? Promise.resolve(samplePolicy()) : held.promise);
+    const guesses = Array.from({ length: 100 }, (_, index) => source.policy(`guess-${index}`));
+    const newcomer = source.policy(CREDENTIAL);
+    held.resolve(null);
+    expect(await newcomer).not.toBeNull();
+    expect(new Set(await Promise.all(guesses))).toEqual(new Set([null]));
   });
 });

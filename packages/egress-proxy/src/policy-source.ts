@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import type { EgressPolicy } from './protocol.js';
 import { RefusedError } from './refusal.js';
@@ -12,8 +13,11 @@ const RETRY_MS = 1_000;
 const UNKNOWN_MS = 2_000;
 const MAX_POLICIES = 4_096;
 const MAX_UNKNOWN = 1_024;
-/** Of credentials that the proxy has not seen: guesses of one sandbox must not keep the service from others. */
+/** Of credentials that the proxy has not seen: guesses of one sandbox must not keep the service from others, nor others that are new from their turn. */
 const MAX_FIRST_QUESTIONS = 64;
+/** More than may be connected without a credential: a question stays when its connection goes. */
+const MAX_WAITING = 4_096;
+const FIRST = 'first';
 
 interface Known {
   policy: EgressPolicy;
@@ -25,6 +29,7 @@ export class PolicySource {
   private readonly known: LRUCache<string, Known>;
   private readonly unknown: LRUCache<string, true>;
   private readonly asking = new Map<string, Promise<EgressPolicy | null>>();
+  private readonly questions = new KeyedLimit(MAX_FIRST_QUESTIONS);
 
   constructor(
     private readonly service: Pick<ServiceConnection, 'policy'>,
@@ -57,10 +62,12 @@ export class PolicySource {
     }
     let asking = this.asking.get(key);
     if (asking === undefined) {
-      if (known === undefined && this.asking.size >= MAX_FIRST_QUESTIONS) {
+      if (known === undefined && this.questions.waiting(FIRST) >= MAX_WAITING) {
         throw unanswered('it is asked for too many sandboxes at once');
       }
-      asking = this.ask(key, credential).finally(() => this.asking.delete(key));
+      const ask = (): Promise<EgressPolicy | null> => this.ask(key, credential);
+      const answer = known === undefined ? this.questions.run(FIRST, ask) : ask();
+      asking = answer.finally(() => this.asking.delete(key));
       this.asking.set(key, asking);
     }
     try {

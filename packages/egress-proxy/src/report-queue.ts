@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { RepeatedWork, within } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { type EgressReports, MAX_REPORTED, type ReportedCall, type ReportedRequest } from './protocol.js';
-import { ReportRefusedError, type ServiceConnection } from './service-connection.js';
+import { RefusedReportError, type ServiceConnection } from './service-connection.js';
 
 const EVERY_MS = 1_000;
 const MAX_SANDBOXES = 4_096;
@@ -67,47 +67,43 @@ export class ReportQueue {
     }
     // What comes meanwhile waits for the next time: a busy sandbox must not keep the service storing.
     let due = this.waiting.size;
+    let most = Infinity;
     while (due > 0 && this.waiting.size > 0) {
-      const batch = this.takeBatch();
-      due -= batch.length;
-      await this.deliver(batch);
-    }
-  }
-
-  /** Of a report that is refused the sandboxes are sent one by one: what is wrong with one keeps back no other. */
-  private async deliver(batch: [string, Waiting][]): Promise<void> {
-    const reports: EgressReports = {
-      proxy: this.proxy,
-      reports: batch.map(([sandbox, waiting]) => ({ sandbox, ...waiting })),
-    };
-    try {
-      await this.service.report(reports);
-    } catch (error) {
-      if (!(error instanceof ReportRefusedError)) {
+      const batch = this.takeBatch(most);
+      const reports: EgressReports = {
+        proxy: this.proxy,
+        reports: batch.map(([sandbox, waiting]) => ({ sandbox, ...waiting })),
+      };
+      try {
+        await this.service.report(reports);
+        due -= batch.length;
+      } catch (error) {
+        const isRefused = error instanceof RefusedReportError;
+        if (isRefused && batch.length === 1) {
+          // It would be in the way of all others for ever.
+          logLine('error', 'failed to report what the service refuses', {
+            sandbox: batch[0]?.[0],
+            error: error.message,
+          });
+          due -= 1;
+          continue;
+        }
         batch.forEach(([sandbox, waiting]) => this.putBack(sandbox, waiting));
-        throw error;
+        if (!isRefused) {
+          throw error;
+        }
+        most = 1;
       }
-      if (batch.length > 1) {
-        await Promise.all(batch.map(async (one) => await this.deliver([one])));
-        return;
-      }
-      batch.forEach(([sandbox, waiting]) =>
-        logLine('warn', 'reported requests dropped', {
-          sandbox,
-          count: sizeOf(waiting),
-          error: error.message,
-        }),
-      );
     }
   }
 
-  /** As many sandboxes as fit into one report of bounded size. */
-  private takeBatch(): [string, Waiting][] {
+  /** As many sandboxes as fit into one report of bounded size, at most `most`. */
+  private takeBatch(most: number): [string, Waiting][] {
     const batch: [string, Waiting][] = [];
     let count = 0;
     for (const [sandbox, waiting] of this.waiting) {
       count += sizeOf(waiting);
-      if (count > MAX_REPORTED && batch.length > 0) {
+      if (batch.length === most || (count > MAX_REPORTED && batch.length > 0)) {
         break;
       }
       batch.push([sandbox, waiting]);

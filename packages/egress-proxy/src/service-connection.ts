@@ -8,8 +8,12 @@ import {
   policySchema,
 } from './protocol.js';
 
-/** The service takes no such report, however often it is sent. */
-export class ReportRefusedError extends Error {}
+/** Something that it was told is not as the service wants it, and never will be. */
+export class RefusedReportError extends Error {
+  constructor(status: number) {
+    super(`the service answered ${status}`);
+  }
+}
 
 /** What a proxy asks and tells the service. */
 export abstract class ServiceConnection {
@@ -17,7 +21,7 @@ export abstract class ServiceConnection {
   abstract policy(credential: string): Promise<EgressPolicy | null>;
   /** Uses up what the owner allowed once; false where it is used up already. */
   abstract once(sandbox: string, host: string): Promise<boolean>;
-  /** @throws ReportRefusedError, or Error where it may be sent again */
+  /** @throws RefusedReportError for what the service will never take; another Error where it may later */
   abstract report(reports: EgressReports): Promise<void>;
   abstract close(): Promise<void>;
 }
@@ -26,7 +30,6 @@ const ANSWER_MS = 5_000;
 /** 200 secrets with hosts, a user's and the organization's, are most of it. */
 const MAX_POLICY_BYTES = 8 * 1024 * 1024;
 const CONNECTIONS = 16;
-/** It is no report, too large, or has what the service does not take. */
 const REFUSED = [400, 413, 422];
 
 export class HttpServiceConnection extends ServiceConnection {
@@ -87,7 +90,8 @@ export class HttpServiceConnection extends ServiceConnection {
     if (status === 204 || status === 404) {
       return { status, answer: null };
     }
-    const said = `the service answered ${status}`;
-    throw REFUSED.includes(status) ? new ReportRefusedError(said) : new Error(said);
+    throw REFUSED.includes(status)
+      ? new RefusedReportError(status)
+      : new Error(`the service answered ${status}`);
   }
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
-import { gzipSync } from 'node:zlib';
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { until } from '../../../test/support/until.js';
 import type { ReportedCall } from '../src/protocol.js';
 import { ProxyWorld } from './support/proxy-world.js';
@@ -100,12 +100,49 @@ describe('a call of a model', () => {
     expect(await seen(1)).toMatchObject([{ answeredBy: 'c', input: 5, output: 1 }]);
   });
 
+  it.each([
+    [String.raw`a\u0000\u0001b`, 'a\u{fffd}\u{fffd}b'],
+    [String.raw`\ud83d`, '\u{fffd}'],
+    [`${'a'.repeat(199)}\u{1f600}`, `${'a'.repeat(199)}\u{fffd}`],
+    ['\u4e00'.repeat(1_000), '\u4e00'.repeat(200)],
+  ])('is told in a form that the service takes, whatever the request names: %.20s', async (asked, told) => {
+    world.answer = (_request, response) => response.end(ANSWER.replace('m-2026', asked.slice(0, 200)));
+    await world.https(`${url}/v1/responses`, { ...post, body: `{"model":"${asked}"}` });
+    expect(await seen(1)).toMatchObject([{ asked: told }]);
+  });
+
   it('is told of the credential of a secret, too, without the name of a model', async () => {
     const { port } = new URL(url);
     world.allow({ injections: [injection({ hosts: [{ host: 'api.example', port: Number(port) }] })] });
     world.answer = (_request, response) => response.end(ANSWER);
     await world.https(`${url}/v1/responses`, post);
     expect(await seen(1)).toMatchObject([{ model: null, answeredBy: 'm-2026' }]);
+  });
+
+  it('is not answered by what takes a hundred megabytes to unpack a few kilobytes', async () => {
+    const params = { [constants.ZSTD_c_windowLog]: 27 };
+    const mebibyte = 1024 * 1024;
+    let bytes = 8 * mebibyte;
+    world.answer = (_request, response) =>
+      response.setHeader('Content-Encoding', 'zstd').end(zstdCompressSync(Buffer.alloc(bytes), { params }));
+    expect((await world.https(`${url}/v1/responses`, post)).body).toHaveLength(bytes);
+    bytes = 128 * mebibyte;
+    await expect(world.https(`${url}/v1/responses`, post)).rejects.toThrow('aborted');
+  });
+
+  it('has its answer unpacked beside seven others of the sandbox, and is refused beside more', async () => {
+    const ends: (() => void)[] = [];
+    world.answer = (_request, response) => {
+      response.setHeader('Content-Encoding', 'gzip').flushHeaders();
+      ends.push(() => response.end(gzipSync(ANSWER)));
+    };
+    const all = Array.from({ length: 8 }, () => world.https(`${url}/v1/responses`, post));
+    await until(() => ends.length === 8 && world.proxy.held['unpacking'] === 8);
+    const { status, body } = await world.https(`${url}/v1/responses`, post);
+    expect([status, body]).toEqual([503, expect.stringContaining('8 answers')]);
+    ends.forEach((end) => end());
+    expect((await Promise.all(all)).map((answer) => answer.status)).toEqual(Array.from(all, () => 200));
+    await until(() => world.proxy.held['unpacking'] === 0);
   });
 
   it.each<[string, string, object]>([

@@ -20,6 +20,12 @@ it.each<
   ['one of a gateway', ['openrouter/a/m', 'a/m', 'a/m'], 'openrouter/a/m', ['openrouter/a/m', 'a/m']],
   ['one by the key of a secret', [null, 'claude-x', 'claude-x-1'], 'claude-x', ['claude-x', 'claude-x-1']],
   ['what answered', [null, null, 'gemini-3'], 'gemini-3', ['gemini-3']],
+  [
+    'storable',
+    [null, `${'a'.repeat(199)}\u{1f600}`, null],
+    `${'a'.repeat(199)}\u{fffd}`,
+    [`${'a'.repeat(199)}\u{1f600}`],
+  ],
   ['unknown', [null, null, null], 'unknown model', []],
 ])('the model of a call is %s', (_what, [model, asked, answeredBy], name, priced) => {
   expect(calledModel({ model, asked, answeredBy })).toEqual({ name, priced });

@@ -181,7 +181,6 @@ describe('containerOptions', () => {
     expect(options.HostConfig).not.toHaveProperty('PortBindings');
     expect(options.HostConfig).not.toHaveProperty('ExtraHosts');
     expect(options).not.toHaveProperty('NetworkingConfig');
-    expect(options.Labels).toMatchObject({ 'slipway.closed': 'true' });
   });
 
   it('leaves the network as it is where a proxy is there for credentials alone', () => {

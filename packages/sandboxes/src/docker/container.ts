@@ -66,7 +66,6 @@ export function containerOptions(
       [CREATED_LABEL]: String(createdAt),
       [PORTS_LABEL]: JSON.stringify(launch.ports),
       ...(launch.sessionKey === null && { [WARM_LABEL]: 'true' }),
-      ...(isClosed && { [CLOSED_LABEL]: 'true' }),
     },
     OpenStdin: layout.keyOnStdin,
     StdinOnce: layout.keyOnStdin,
@@ -177,6 +176,11 @@ export function hasMountedAgentServer({ Mounts }: Pick<ContainerInspectInfo, 'Mo
   return Mounts.some(({ Destination }) => Destination === AGENT_SERVER_FOLDER);
 }
 
+/** Whether only its relay leads to it. No label says so, as a container has those of its image too. */
+export function hasNoNetwork({ HostConfig }: Pick<ContainerInspectInfo, 'HostConfig'>): boolean {
+  return HostConfig.NetworkMode === 'none';
+}
+
 /** Never starts: it gives a volume the owner of the folder it is mounted over. Its labels get it removed. */
 export function volumeOwner(options: ContainerCreateOptions, image: string): ContainerCreateOptions {
   return {
@@ -193,8 +197,6 @@ export const CREATED_LABEL = 'slipway.created-at';
 export const PORTS_LABEL = 'slipway.ports';
 /** Marks containers whose agent server gets its session key later. */
 export const WARM_LABEL = 'slipway.warm';
-/** Marks containers without a network, which only their relay leads to. */
-export const CLOSED_LABEL = 'slipway.closed';
 export const AGENT_SERVER_LABEL = 'slipway.agent-server';
 /** The id of the image that agent server files come from; set on their volumes and on containers that fill these. */
 export const AGENT_FILES_LABEL = 'slipway.agent-server-of';

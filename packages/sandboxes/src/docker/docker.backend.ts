@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import Docker, { type ContainerInspectInfo } from 'dockerode';
 import pRetry from 'p-retry';
 import pLimit from 'p-limit';
-import { KeyedLimit } from '@slipway/common/async.js';
+import { allEnded, KeyedLimit } from '@slipway/common/async.js';
 import {
   INSTANCE_LABEL,
   isBuiltHere,
@@ -33,9 +33,9 @@ import {
   containerOptions,
   exposeImageVariables,
   hasMountedAgentServer,
+  hasNoNetwork,
   mountAgentServer,
   volumeOwner,
-  CLOSED_LABEL,
   containerFacts,
   isRunning,
   sandboxName,
@@ -250,7 +250,14 @@ export class DockerSandboxBackend extends SandboxBackend {
   /** Creates what is missing and starts the container. A running one that waits for its session key gets it. */
   private async run(launch: ProgramLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const found = await this.find(launch.id);
+    let found = await this.find(launch.id);
+    const isClosed = launch.egress?.isOnlyWay === true;
+    if (found !== null && isRunning(found) && hasNoNetwork(found) !== isClosed) {
+      // Rules have come or gone since an interrupted start has made it.
+      await this.stop(found);
+      await this.disconnectSandbox(launch.id);
+      found = await this.find(launch.id);
+    }
     if (found !== null && isRunning(found)) {
       await this.reportShortfall(launch);
       if (launch.sessionKey !== null && found.Config.Labels[WARM_LABEL] !== undefined) {
@@ -277,7 +284,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     const engine = await this.reportShortfall(launch);
     signal.throwIfAborted();
     const createdAt = await this.volumes.create(launch.id);
-    const isLinked = launch.network === null && launch.egress?.isOnlyWay !== true;
+    const isLinked = launch.network === null && !isClosed;
     if (isLinked) {
       await this.network.ensure();
     }
@@ -313,9 +320,7 @@ export class DockerSandboxBackend extends SandboxBackend {
       }
       await container.start();
     };
-    const { egress } = launch;
-    await Promise.all([
-      egress && this.relays.create(launch, egress, container.id),
+    await allEnded([
       callEngine(
         `the image ${layout.image} cannot be started`,
         async () =>
@@ -325,14 +330,13 @@ export class DockerSandboxBackend extends SandboxBackend {
             shouldRetry: ({ error }) => isTemporaryStartFailure(error),
           }),
       ),
+      launch.egress && this.relays.create(launch, launch.egress, container.id),
     ]);
     await this.relay(launch, container.id);
   }
 
   private async relay(launch: ProgramLaunch, container: string): Promise<void> {
-    if (launch.egress !== undefined) {
-      await this.relays.connect(launch, launch.egress, container);
-    }
+    await (launch.egress && this.relays.connect(launch, launch.egress, container));
   }
 
   private async disconnectSandbox(id: string): Promise<void> {
@@ -340,9 +344,9 @@ export class DockerSandboxBackend extends SandboxBackend {
     await this.links?.remove(id);
   }
 
-  private reachOf({ Config }: ContainerInspectInfo): SandboxReach {
+  private reachOf(container: ContainerInspectInfo): SandboxReach {
     const socket = (id: string, port: number): string => this.relays.socket(id, port);
-    return Config.Labels[CLOSED_LABEL] === undefined ? this.reach : { by: 'socket', socket };
+    return hasNoNetwork(container) ? { by: 'socket', socket } : this.reach;
   }
 
   private async reportShortfall({ cpu, onShortfall }: ProgramLaunch): Promise<EngineFacts> {

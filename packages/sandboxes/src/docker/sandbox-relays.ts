@@ -219,7 +219,8 @@ export class SandboxRelays {
     const { isRootless } = await callEngine('the Docker engine cannot be used', () =>
       readEngineFacts(this.docker),
     );
-    return isRootless ? '0:0' : `${uid}:${gid}`;
+    // Containers of one engine have the same users, whoever those are outside.
+    return isRootless && this.options.network === null ? '0:0' : `${uid}:${gid}`;
   }
 
   /** What the agent server's own socket leads to may not listen yet: the relay does, and so the proxy is within reach. */

@@ -269,7 +269,8 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
     const isRunning =
       found.sandbox.mode === 'Running' && !isReplaced(found) && !(found.pod && hasPodEnded(found.pod));
-    if (isRunning) {
+    // Rules may have come or gone since an interrupted start has made it.
+    if (isRunning && found.sandbox.isClosed === (launch.egress?.isOnlyWay === true)) {
       return found;
     }
     // The controller replaces a failed pod only after the sandbox was suspended.

@@ -1,6 +1,5 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { makePrivateFolder } from '@slipway/common/private-folder.js';
 import { GRACE_SECONDS } from '@slipway/sandboxes/sandbox-backend.js';
 import type { SandboxBackendDescriptor } from './sandbox-backend.descriptor.js';
 
@@ -9,11 +8,10 @@ const MEBIBYTE = 1024 * 1024;
 /** The machine, as containers know it. */
 const HOST = 'host.docker.internal';
 
-/** The real path: a socket is only reached by a path without links. */
+/** By a path without links. It is made where it is needed: most services have no rules, and some no folder to write to. */
 async function socketFolder(dataDir: string): Promise<string> {
-  const folder = path.resolve(dataDir, 'sockets');
-  await makePrivateFolder(folder);
-  return await realpath(folder);
+  const folder = path.resolve(dataDir);
+  return path.join(await realpath(folder).catch(() => folder), 'sockets');
 }
 
 export const dockerBackend = {
