@@ -20,7 +20,7 @@ it('the proxy listens where no link leads to', async () => {
   try {
     await symlink(folder, `${folder}/link`);
     const place = { dataDir: `${folder}/link`, port: 3180, dockerNetwork: null, serviceAddress: '127.0.0.1' };
-    const { EGRESS_PROXY_LISTEN: listen = '' } = await dockerBackend.proxyEnvironment(place);
+    const { EGRESS_PROXY_LISTEN: listen } = await dockerBackend.proxyEnvironment(place);
     expect(path.dirname(listen)).toBe(`unix:${folder}/sockets/proxies`);
     expect((await stat(`${folder}/sockets`)).mode & 0o777).toBe(0o700);
   } finally {
