@@ -195,8 +195,12 @@ async function byAgent({ alice, git, hub, url }: HostileWorld, key: string): Pro
   const { id: started } = await client.ready(text(body, 'id'));
   const parent = await client.conversationIn(started, 'finished', 'error');
   const observed = JSON.stringify(await client.eventsOfKind(started, 'ObservationEvent'));
-  const found = [...observed.matchAll(/found=([A-Za-z0-9+/=]*)/g)].map(([, encoded = '']) =>
-    Buffer.from(encoded, 'base64').toString(),
+  // Where a secret of hers is among it, it is masked, and what follows may begin anywhere within four characters.
+  const pieces = [...observed.matchAll(/found=((?:[A-Za-z0-9+/=]|<secret-hidden>)*)/g)].flatMap(
+    ([, encoded = '']) => encoded.split('<secret-hidden>'),
+  );
+  const found = pieces.flatMap((piece) =>
+    [0, 1, 2, 3].map((skipped) => Buffer.from(piece.slice(skipped), 'base64').toString()),
   );
   const children = Object(jsonAt(parent, 'sub_conversation_ids')).length;
   return [
