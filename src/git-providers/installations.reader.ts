@@ -64,7 +64,7 @@ export class InstallationsReader implements GitReader {
     };
   }
 
-  /** @throws GitProviderError needs_login where nobody says who the user is there */
+  /** @throws GitProviderError needs_login where the user's login there is not known */
   async getUser(call: ProviderCall): Promise<ProviderUser> {
     const login = this.requireLogin();
     const [installation] = await this.installations();

@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { injectionsFor } from '@slipway/egress-proxy/decision.js';
 import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
-import type { FakeGithubApp } from '../fakes/fake-github.app.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { egressPolicy } from '../support/egress-policy.js';
-import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 import { githubApp } from '../support/github-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
@@ -20,32 +19,23 @@ const START = '/api/v1/app-conversations';
 
 describe('other repositories that a sandbox may read', () => {
   const backend = new InProcessSandboxBackend();
-  let hosts: GitHosts;
-  let app: TestApp;
-  let github: FakeGithubApp;
-
-  beforeAll(async () => {
-    hosts = await startGitHosts();
-    const made = githubApp();
-    github = made.app;
-    hosts.worlds.github.app = github;
-    const environment = {
-      ...hosts.environment,
-      ...made.environment,
+  const { app: github, environment } = githubApp();
+  const { hosts, app } = useGitHosts(
+    {
+      ...environment,
       GITHUB_CLONE_URL: 'https://github.com',
       GITLAB_CLONE_URL: 'https://gitlab.com',
       GITLAB_API_URL: 'https://gitlab.com/api',
       SANDBOX_CREDENTIALS: 'outside',
       SANDBOX_NETWORK: 'isolated',
       SANDBOX_REPOSITORIES_READ: 'github:octo/*,gitlab:group/*',
-    };
-    app = await createTestApp(environment, undefined, { sandboxBackend: backend });
+    },
+    { sandboxBackend: backend },
+  );
+
+  beforeAll(() => {
+    hosts.worlds.github.app = github;
     github.now = () => app.clock.now();
-  });
-  afterAll(async () => {
-    await app.close();
-    await backend.close();
-    await hosts.close();
   });
 
   const settings = async (user: TestUser, members: object): Promise<void> => {

@@ -4,7 +4,7 @@ import { createTestApp, type TestApp, type TestParts } from './create-test-app.j
 
 type Environment = Record<string, string>;
 /** A backend that holds something is closed after the application. */
-type Parts = Omit<TestParts, 'sandboxBackend'> & {
+export type Parts = Omit<TestParts, 'sandboxBackend'> & {
   sandboxBackend?: SandboxBackend & { close?(): Promise<void> };
 };
 

@@ -32,7 +32,7 @@ export interface Said {
   groups: string[] | null;
   /** What the map gives for these groups; null for nothing. */
   role: Role | null;
-  /** Whether the map decides, so that nobody else gives a role. */
+  /** Whether the map decides, which then is the only one that gives a role. */
   rolesAreMapped: boolean;
   lastSeenAt: Date;
 }

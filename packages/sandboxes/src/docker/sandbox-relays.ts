@@ -219,7 +219,7 @@ export class SandboxRelays {
     const { isRootless } = await callEngine('the Docker engine cannot be used', () =>
       readEngineFacts(this.docker),
     );
-    // Containers of one engine have the same users, whoever those are outside.
+    // Containers of one engine have the same users, whichever those are on its machine.
     return isRootless && this.options.network === null ? '0:0' : `${uid}:${gid}`;
   }
 
