@@ -23,6 +23,7 @@ import {
   StartTask,
   type StartTaskStatus,
   withinLimits,
+  type WorkedRepository,
 } from './start-task.entity.js';
 
 /** Payload: the task's id. */
@@ -97,6 +98,10 @@ const LIMITS = `
     coalesce(request ->> 'git', 'write') AS git, coalesce((request ->> 'own_repository')::boolean, false) AS own_repository,
     NULLIF(request -> 'repositories_read', 'null') AS repositories_read
   FROM app_conversation_start_tasks WHERE sandbox_id = $1 AND user_id = $2`;
+
+const REPOSITORIES = `
+  SELECT DISTINCT request ->> 'selected_repository' AS repository, coalesce(request ->> 'git_provider', 'github') AS provider
+  FROM app_conversation_start_tasks WHERE sandbox_id = $1 AND request ->> 'selected_repository' IS NOT NULL`;
 
 const MAX_BATCH = 50;
 
@@ -310,6 +315,11 @@ export class StartTaskRepository {
   async limitsInSandbox(userId: string, sandboxId: string): Promise<ConversationLimits[]> {
     const present = await this.tasks.query<ConversationLimits[]>(LIMITS, [sandboxId, userId]);
     return present.length > 0 ? present : [(await this.sandboxes.read(sandboxId))?.limits ?? {}];
+  }
+
+  /** Also before a conversation has begun there. */
+  async repositoriesInSandbox(sandboxId: string): Promise<WorkedRepository[]> {
+    return await this.tasks.query(REPOSITORIES, [sandboxId]);
   }
 
   /** Also one that is hidden. */
