@@ -94,9 +94,8 @@ const REMOVE = `
   DELETE FROM app_conversation_start_tasks WHERE app_conversation_id = $1 AND user_id = $2 RETURNING sandbox_id, request`;
 
 const LIMITS = `
-  SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS secret_names,
-    coalesce(request ->> 'git', 'write') AS git, coalesce((request ->> 'own_repository')::boolean, false) AS own_repository,
-    NULLIF(request -> 'repositories_read', 'null') AS repositories_read
+  SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS secret_names, coalesce(request ->> 'git', 'write') AS git,
+    coalesce((request ->> 'own_repository')::boolean, false) AS own_repository, NULLIF(request -> 'repositories_read', 'null') AS repositories_read
   FROM app_conversation_start_tasks WHERE sandbox_id = $1 AND user_id = $2`;
 
 const REPOSITORIES = `
@@ -104,7 +103,6 @@ const REPOSITORIES = `
   FROM app_conversation_start_tasks WHERE sandbox_id = $1 AND request ->> 'selected_repository' IS NOT NULL`;
 
 const MAX_BATCH = 50;
-
 const MAX_ENDED = 100;
 /** Earlier versions kept all tasks, so one trim is limited. */
 const TRIM_BATCH = 500;
@@ -317,7 +315,6 @@ export class StartTaskRepository {
     return present.length > 0 ? present : [(await this.sandboxes.read(sandboxId))?.limits ?? {}];
   }
 
-  /** Also before a conversation has begun there. */
   async repositoriesInSandbox(sandboxId: string): Promise<WorkedRepository[]> {
     return await this.tasks.query(REPOSITORIES, [sandboxId]);
   }

@@ -98,7 +98,7 @@ export function wholeHost({ host, port }: AllowedHost): AllowedHost {
   return port === undefined ? { host } : { host, port };
 }
 
-function ownPlace({ http: _, ...place }: EgressInjection['hosts'][number]): AllowedHost {
+function ownPlace(place: EgressInjection['hosts'][number]): AllowedHost {
   return { ...place, isOwn: true };
 }
 

@@ -1,11 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
-import { parseJson } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
-import { sourceSchema } from './concealer.js';
 import { GitInjections } from './git-injections.js';
 import { PlaceholderRepository } from './placeholder.repository.js';
 
@@ -45,18 +43,15 @@ export class RepositoryHosts {
   /** Of repositories with a token, and of those that are cloned without. */
   async places(userId: string, sandboxId: string): Promise<Place[]> {
     const [kept, working, starting, readable, hosts] = await Promise.all([
-      this.placeholders.list(sandboxId),
+      this.placeholders.ofRepositories(sandboxId),
       this.conversations.repositoriesInSandbox(sandboxId),
       this.starts.repositoriesInSandbox(sandboxId),
       this.git.readable({ sandboxId, userId }),
       this.tokens.hosts(userId),
     ]);
-    const withToken = kept.flatMap(({ source: text, addresses }) => {
-      const source = sourceSchema.parse(parseJson(text));
-      return source.kind === 'git'
-        ? addresses.flatMap((address) => this.git.placesOf(source.provider, address))
-        : [];
-    });
+    const withToken = kept.flatMap(({ provider, addresses }) =>
+      addresses.flatMap((address) => this.git.placesOf(provider, address)),
+    );
     const { servers } = this.config.git;
     const without = [...working, ...starting].flatMap(({ repository, provider }) =>
       provider === 'enterprise_sso'
