@@ -9,6 +9,7 @@ import {
   MatchingVariable,
   PathVariable,
   Satisfies,
+  SwitchVariable,
 } from './variables.js';
 
 /** As long as a random key of 128 bits in hexadecimal, at least. */
@@ -78,6 +79,13 @@ export class EgressConfig {
     ),
   )
   repositoriesRead: readonly ReadablePattern[] | null;
+
+  @SwitchVariable(
+    'SANDBOX_GIT_GRAPHQL',
+    'Whether git tokens that are outside of sandboxes go to the GraphQL API of their hosts, too. A request there names its repository in a body, so agents may then do all that the token may, in any repository.',
+    false,
+  )
+  gitGraphql: boolean;
 }
 
 /** Returns the text where one is no pattern, for the rule to refuse. */

@@ -9,6 +9,7 @@ import {
   egressPresetsSchema,
   type EgressRuleSet,
   egressSchema,
+  GIT_HOSTS,
 } from './egress-rules.js';
 import { type ReadablePattern, readableProblem } from './readable-repositories.js';
 
@@ -54,9 +55,12 @@ export async function loadEgressRulebook({
   const presets =
     file === null
       ? BUILT_IN_PRESETS
-      : await readConfigured('SANDBOX_EGRESS_PRESETS', file, async () =>
-          parseConfigured(await readFile(file, 'utf8'), egressPresetsSchema),
-        );
+      : {
+          git: [GIT_HOSTS],
+          ...(await readConfigured('SANDBOX_EGRESS_PRESETS', file, async () =>
+            parseConfigured(await readFile(file, 'utf8'), egressPresetsSchema),
+          )),
+        };
   if (rules === null) {
     return new EgressRulebook(presets, null, repositoriesRead);
   }

@@ -32,6 +32,9 @@ export const MAX_WRITTEN_RULES = 16_384;
 
 export type EgressPresets = Readonly<Record<string, readonly EgressHostRule[]>>;
 
+/** In place of a name: the git hosts that the user has tokens for, which are known when a sandbox asks. */
+export const GIT_HOSTS: EgressHostRule = { host: '@git' };
+
 const MAX_HOSTS = 500;
 const MAX_HOST_LENGTH = 260;
 const HOST_EXPECTED =
@@ -109,10 +112,10 @@ export const egressPresetsSchema = z
   })
   .transform(({ presets }): EgressPresets => presets);
 
-export const BUILT_IN_PRESETS: EgressPresets = egressPresetsSchema.parse({
-  version: 1,
-  presets: EGRESS_PRESETS,
-});
+export const BUILT_IN_PRESETS: EgressPresets = {
+  ...egressPresetsSchema.parse({ version: 1, presets: EGRESS_PRESETS }),
+  git: [GIT_HOSTS],
+};
 
 /** Rules as they are written. A single word names a preset; a host of one word is written as an object. */
 export function egressSchema(presets: EgressPresets): z.ZodType<EgressRuleSet> {

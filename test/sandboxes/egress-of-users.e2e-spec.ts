@@ -131,7 +131,7 @@ describe('rules of a start', () => {
     const hosts = jest.spyOn(app.app.get(OpenHosts, { strict: false }), 'of').mockImplementation(async () => {
       begun.resolve();
       await slow.promise;
-      return [];
+      return { open: [], git: [] };
     });
     const answer = policy(id);
     await begun.promise;

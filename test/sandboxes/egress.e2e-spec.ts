@@ -108,7 +108,6 @@ describe('a sandbox with rules about what it may reach', () => {
     expect(answer).toMatchObject({
       sandbox: id,
       phase: 'agent',
-      open: [],
       injections: [],
       networks: expect.arrayContaining(['10.20.0.0/16', new URL(app.url).host]),
       layers: [{ default: 'deny', deny: [{ host: 'evil.example' }] }],

@@ -229,52 +229,60 @@ const ROWS: Row[] = [
     'passes by api.example.com',
   ],
   [
-    'always open',
-    { layers: [denying([])], open: [{ ...API, paths: ['/v1/*'] }] },
+    'own credentials',
+    { layers: [denying([{ ...API, paths: ['/v1/*'], isOwn: true }])] },
     'https://api.example.com',
     'POST',
     '/v1/chat',
-    'passes by api.example.com, open only',
+    'passes by api.example.com, own only',
   ],
   [
-    'always open, another path',
-    { layers: [denying([])], open: [{ ...API, paths: ['/v1/*'] }] },
+    'own credentials, another path',
+    { layers: [denying([{ ...API, paths: ['/v1/*'], isOwn: true }])] },
     'https://api.example.com',
     'POST',
     '/v2',
     'path by api.example.com',
   ],
   [
-    'always open, against deny',
-    { layers: [denying([], [API])], open: [API] },
+    'own credentials, against deny',
+    { layers: [denying([{ ...API, isOwn: true }], [API])] },
     'https://api.example.com',
     'GET',
     '/',
-    'passes by api.example.com, open only',
+    'rule by api.example.com',
   ],
   [
-    'always open, and by the rules',
-    { layers: [denying([API])], open: [API] },
+    'own credentials, and by a rule',
+    { layers: [denying([{ ...API, isOwn: true }, API])] },
     'https://api.example.com',
     'GET',
     '/',
     'passes by api.example.com',
   ],
   [
-    'always open, without TLS',
-    { layers: [denying([])], open: [API] },
-    'http://api.example.com',
+    'own credentials in one of two layers',
+    { layers: [denying([API]), denying([{ ...API, isOwn: true }])] },
+    'https://api.example.com',
     'GET',
     '/',
-    'rule',
+    'passes by api.example.com, own only',
   ],
   [
-    'always open, plain',
-    { layers: [denying([])], open: [{ ...API, plain: true }] },
-    'http://api.example.com',
+    'a pattern',
+    { layers: [denying([{ ...API, paths: [], patterns: ['/*.git/info/refs?service=git-upload-pack'] }])] },
+    'https://api.example.com',
     'GET',
-    '/',
-    'passes by api.example.com, open only',
+    '/a.git/info/refs?service=git-upload-pack',
+    'passes by api.example.com',
+  ],
+  [
+    'another query than that of a pattern',
+    { layers: [denying([{ ...API, paths: [], patterns: ['/*.git/info/refs?service=git-upload-pack'] }])] },
+    'https://api.example.com',
+    'GET',
+    '/a.git/info/refs?service=git-receive-pack',
+    'path by api.example.com',
   ],
 ];
 
@@ -283,7 +291,7 @@ describe('decideEgress', () => {
     const decision = decideEgress(samplePolicy(policy), { target: target(address), method, path });
     const by = decision.rule === null ? '' : ` by ${decision.rule}`;
     const text = decision.isAllowed
-      ? `passes${by}${decision.isOpenOnly ? ', open only' : ''}`
+      ? `passes${by}${decision.isOwnOnly ? ', own only' : ''}`
       : `${decision.denial}${by}`;
     expect(text).toBe(result);
   });
@@ -310,7 +318,8 @@ describe('opensTls', () => {
       { injections: [injection({ hosts: [{ host: 'other.example.com' }] })] },
       false,
     ],
-    ['always open', { open: [API] }, true],
+    ['own credentials', { layers: [denying([{ ...API, isOwn: true }])] }, true],
+    ['own credentials beside all', { layers: [denying([{ ...API, isOwn: true }, API])] }, false],
   ])('%s', (_what, policy, isOpened) => {
     expect(opensTls(samplePolicy(policy), target('https://api.example.com'))).toBe(isOpened);
   });

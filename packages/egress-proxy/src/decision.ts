@@ -14,12 +14,14 @@ export type Decision =
   | {
       isAllowed: true;
       rule: string | null;
-      /** Only because the host is always open: see `EgressPolicy.open`. */ isOpenOnly: boolean;
+      /** With a credential of the sandbox or none: see `EgressRules.allow`. */
+      isOwnOnly: boolean;
     }
   | { isAllowed: false; denial: Denial; rule: string | null };
 
 /** What of a policy decides. */
-type DecidingPolicy = Pick<EgressPolicy, 'layers' | 'open'>;
+type DecidingPolicy = Pick<EgressPolicy, 'layers'>;
+type AllowedHost = EgressRules['allow'][number];
 
 interface Named {
   host: string;
@@ -29,23 +31,16 @@ interface Named {
 /** Of entries that name none. */
 export const WEB_PORTS: readonly number[] = [80, 443];
 
-/** Whether a request passes: each layer lets it, or the host is always open. */
+/** Whether a request passes: each layer lets it. */
 export function decideEgress(policy: DecidingPolicy, asked: Asked): Decision {
   const layers = policy.layers.map((layer) => layerDecision(layer, asked));
-  const denied = layers.find((decision) => !decision.isAllowed);
-  if (denied === undefined) {
-    return {
+  return (
+    layers.find((decision) => !decision.isAllowed) ?? {
       isAllowed: true,
       rule: layers.find(({ rule }) => rule !== null)?.rule ?? null,
-      isOpenOnly: false,
-    };
-  }
-  const open = policy.open.filter((entry) => isTowards(entry, asked.target));
-  if (open.length === 0) {
-    return denied;
-  }
-  const decision = entriesDecision(open, asked);
-  return decision.isAllowed ? { ...decision, isOpenOnly: true } : decision;
+      isOwnOnly: layers.some((decision) => decision.isAllowed && decision.isOwnOnly),
+    }
+  );
 }
 
 function layerDecision({ default: otherwise, allow, deny }: EgressRules, asked: Asked): Decision {
@@ -64,18 +59,19 @@ function layerDecision({ default: otherwise, allow, deny }: EgressRules, asked: 
     return { isAllowed: false, denial: 'address', rule: null };
   }
   return otherwise === 'allow' && WEB_PORTS.includes(target.port)
-    ? { isAllowed: true, rule: null, isOpenOnly: false }
+    ? { isAllowed: true, rule: null, isOwnOnly: false }
     : { isAllowed: false, denial: 'rule', rule: null };
 }
 
 /** One of several entries for a host has to let a request pass. */
-function entriesDecision(entries: readonly EgressHost[], { method, path }: Asked): Decision {
+function entriesDecision(entries: readonly AllowedHost[], { method, path }: Asked): Decision {
   const byMethod = entries.filter(
     ({ methods }) => method === undefined || methods?.includes(method) !== false,
   );
-  const passing = byMethod.find((entry) => passesPath(entry, path));
-  if (passing) {
-    return { isAllowed: true, rule: shownRule(passing), isOpenOnly: false };
+  const passing = byMethod.filter((entry) => passesPath(entry, path));
+  const widest = passing.find(({ isOwn }) => isOwn !== true) ?? passing[0];
+  if (widest) {
+    return { isAllowed: true, rule: shownRule(widest), isOwnOnly: widest.isOwn === true };
   }
   const [nearest] = byMethod.length > 0 ? byMethod : entries;
   return {
@@ -85,14 +81,13 @@ function entriesDecision(entries: readonly EgressHost[], { method, path }: Asked
   };
 }
 
-function passesPath({ paths }: EgressHost, path: string | undefined): boolean {
+function passesPath({ paths, patterns }: EgressHost, path: string | undefined): boolean {
   return (
-    path === undefined || paths === undefined || paths.some((rule) => matchesPath(rule, canonicalPath(path)))
+    path === undefined ||
+    (paths ?? patterns) === undefined ||
+    paths?.some((rule) => matchesPath(rule, canonicalPath(path))) === true ||
+    patterns?.some((pattern) => matchesPattern(pattern, path)) === true
   );
-}
-
-function matchesOne(patterns: readonly string[] = [], path = ''): boolean {
-  return patterns.some((pattern) => matchesPattern(pattern, path));
 }
 
 /** Credentials whose value goes towards this request. */
@@ -103,24 +98,22 @@ export function injectionsFor(policy: EgressPolicy, { target, method, path }: As
         names(entry, target) &&
         (target.isTls || entry.http === true) &&
         (method === undefined || entry.methods?.includes(method) !== false) &&
-        (passesPath(entry, path) || matchesOne(entry.patterns, path)),
+        passesPath(entry, path),
     ),
   );
 }
 
-/**
- * Whether the tunnel's TLS has to be opened: where a credential goes there, the host is always open, or some layer has only entries
- * with methods or paths for it.
- */
+/** Whether the tunnel's TLS has to be opened: where a credential goes there, or some layer has only entries that look into it. */
 export function opensTls(policy: EgressPolicy, target: Target): boolean {
   return (
     injectionsFor(policy, { target }).length > 0 ||
-    policy.open.some((entry) => isTowards(entry, target)) ||
     policy.layers.some(({ allow }) => {
       const entries = allow.filter((entry) => names(entry, target));
       return (
         entries.length > 0 &&
-        entries.every(({ methods, paths }) => methods !== undefined || paths !== undefined)
+        entries.every(
+          (entry) => entry.isOwn === true || (entry.methods ?? entry.paths ?? entry.patterns) !== undefined,
+        )
       );
     })
   );
@@ -142,10 +135,6 @@ export function allowedOnce({ once }: EgressPolicy, { host, port }: Target): str
     ...(WEB_PORTS.includes(port) ? [host, `[${host}]`] : []),
   ];
   return once.find((entry) => written.includes(entry)) ?? null;
-}
-
-function isTowards(entry: EgressHost & { plain?: boolean | undefined }, target: Target): boolean {
-  return names(entry, target) && (target.isTls || entry.plain === true);
 }
 
 /** Whether an entry is for a host at a port. */

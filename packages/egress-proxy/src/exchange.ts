@@ -76,11 +76,11 @@ export class Exchange {
   ) {}
 
   /**
-   * Tells whether its host is always open.
+   * Tells whether only credentials of its sandbox may go there.
    * @param isWithinAllowed it is inside of a tunnel that its owner allowed once
    * @throws RefusedError unless the rules let it pass, or its owner allowed it once
    */
-  async admit(isWithinAllowed = false): Promise<{ isOpenOnly: boolean }> {
+  async admit(isWithinAllowed = false): Promise<{ isOwnOnly: boolean }> {
     const decision = decideEgress(this.policy, this.asked);
     if (decision.isAllowed) {
       this.rule = decision.rule;
@@ -93,7 +93,7 @@ export class Exchange {
       throw denied(denial, target, { rule });
     }
     this.isAllowedOnce = true;
-    return { isOpenOnly: false };
+    return { isOwnOnly: false };
   }
 
   private async useOnce(target: Target): Promise<boolean> {

@@ -75,13 +75,13 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     throw denied('protocol', target, { detail: problem });
   }
   const { inside } = client;
-  const { isOpenOnly } = await exchange.admit(inside?.isAllowedOnce);
+  const { isOwnOnly } = await exchange.admit(inside?.isAllowedOnce);
   if (inside !== null && !inside.target.isTls) {
     // Of plain requests one is allowed, however many come in its tunnel.
     inside.isAllowedOnce = false;
   }
   const given = headerLines(request);
-  if (isOpenOnly && hasForeignCredential(policy, path, given)) {
+  if (isOwnOnly && hasForeignCredential(policy, path, given)) {
     throw denied('credential', target);
   }
   const echoes = echoesOf(policy, asked);

@@ -35,13 +35,16 @@ export const egressHostSchema = z.object({
   methods: z.array(z.string()).optional(),
   /** Exact, or prefixes where they end in `*`. Without: all. */
   paths: z.array(z.string()).optional(),
+  /** Besides `paths`: `*` stands for one character or more, and a query is compared too. */
+  patterns: z.array(z.string()).optional(),
 });
 export type EgressHost = z.infer<typeof egressHostSchema>;
 
 /** One place's rules, presets expanded. `deny` is stronger than `allow`, and what neither names follows `default`. */
 const rulesSchema = z.object({
   default: z.enum(['allow', 'deny']),
-  allow: z.array(egressHostSchema),
+  /** `isOwn`: with a credential of the sandbox or none, as a stranger's would carry data to their account. */
+  allow: z.array(egressHostSchema.extend({ isOwn: z.boolean().optional() })),
   deny: z.array(egressHostSchema.pick({ host: true, port: true })),
   /** The owner may allow single requests that it refuses; without, it refuses them whatever is allowed once. */
   yieldsOnce: z.boolean().optional(),
@@ -53,15 +56,7 @@ export const egressInjectionSchema = z.object({
   placeholder: z.string().min(16),
   value: z.string().min(1),
   /** Towards these alone. `http` only where an entry says so. */
-  hosts: z
-    .array(
-      egressHostSchema.extend({
-        http: z.boolean().optional(),
-        /** Besides `paths`: `*` stands for one character or more, and a query is compared too. */
-        patterns: z.array(z.string()).optional(),
-      }),
-    )
-    .min(1),
+  hosts: z.array(egressHostSchema.extend({ http: z.boolean().optional() })).min(1),
   /** Names of headers in lower case; in `authorization` inside of Basic credentials too. */
   headers: z.array(z.string()),
   /** What the whole of such a header has to be, with `{}` for the placeholder. Without: it may stand anywhere. */
@@ -78,11 +73,6 @@ export const policySchema = z.object({
   phase: z.enum(PHASES),
   /** A request passes where each layer lets it pass; without layers everything does. */
   layers: z.array(rulesSchema),
-  /**
-   * Open whatever the layers say, for these methods and paths, and there only with a credential of the sandbox or none:
-   * the hosts of the model, of the repository and of tool servers. `plain`: also without TLS (the service itself).
-   */
-  open: z.array(egressHostSchema.extend({ plain: z.boolean().optional() })),
   injections: z.array(egressInjectionSchema),
   /** Networks and `address:port` that may be dialled besides public addresses. */
   networks: z.array(z.string()),

@@ -364,10 +364,9 @@ describe('credentials', () => {
     expect(answer.headers).not.toHaveProperty('content-length');
   });
 
-  it('of the sandbox alone pass where a host is open whatever the rules say', async () => {
+  it('of the sandbox alone pass where only they may go', async () => {
     world.allow({
-      layers: [denying([])],
-      open: [{ host: 'api.example', port, plain: true, methods: ['GET'], paths: ['/v1/*'] }],
+      layers: [denying([{ host: 'api.example', port, methods: ['GET'], paths: ['/v1/*'], isOwn: true }])],
       injections: [injection({ hosts: [{ host: 'api.example', port, http: true }] })],
     });
     const status = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {
@@ -382,8 +381,12 @@ describe('credentials', () => {
     expect(await status('/v1/%2e%2e/v2')).toBe('denied; reason=path');
     expect(await status('/v1/x', {}, 'POST')).toBe('denied; reason=method');
     world.allow({
-      layers: [denying([{ host: 'api.example', port }])],
-      open: [{ host: 'api.example', port, plain: true }],
+      layers: [
+        denying([
+          { host: 'api.example', port, isOwn: true },
+          { host: 'api.example', port },
+        ]),
+      ],
     });
     expect(await status('/v1/x', { Authorization: 'Bearer own' })).toBe(200);
   });

@@ -61,8 +61,7 @@ const withPlaceholder = () => repository().replace('https://', `https://x-access
 
 function allowGit(paths: string[]): void {
   world.allow({
-    layers: [denying([])],
-    open: [{ host: 'git.example', port, paths }],
+    layers: [denying([{ host: 'git.example', port, paths, isOwn: true }])],
     injections: [injection({ hosts: [{ host: 'git.example', port, paths: ['/ada/app.git/*'] }] })],
   });
 }

@@ -49,6 +49,7 @@ import { CredentialRefreshService } from './credential-refresh.service.js';
 import { GitInjections } from './outside-credentials/git-injections.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { PlaceholderRepository, SandboxPlaceholder } from './outside-credentials/placeholder.repository.js';
+import { RepositoryHosts } from './outside-credentials/repository-hosts.js';
 import { PendingMessage, PendingMessageRepository } from './pending/pending-message.repository.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
 import { PendingMessagesWorker } from './pending/pending-messages.worker.js';
@@ -145,6 +146,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     PlaceholderRepository,
     PrepareRepositoryStep,
     RepositoryCheckout,
+    RepositoryHosts,
     SetUpStep,
     StartAdmission,
     StartRequestReader,
@@ -173,6 +175,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     OutsideCredentials,
     OwnToolServer,
     PendingMessagesService,
+    RepositoryHosts,
     StartTaskQueries,
     StartTaskRepository,
     WorkPlaces,

@@ -25,7 +25,7 @@ import {
   initialTitle,
   taskTitle,
 } from './conversation.entity.js';
-import { type StartTask, workingBranch } from './start-task.entity.js';
+import { type StartTask, type WorkedRepository, workingBranch } from './start-task.entity.js';
 
 /** A conversation from the list of its agent server. Untrusted, and cut to what a row can hold. */
 export interface ListedConversation {
@@ -59,6 +59,10 @@ const ADOPT = `
 const MODELS_IN_SANDBOX = `
   SELECT DISTINCT llm_model AS model, nullif(llm_base_url, '') AS "baseUrl"
   FROM app_conversations WHERE sandbox_id = $1`;
+
+const REPOSITORIES_IN_SANDBOX = `
+  SELECT DISTINCT selected_repository AS repository, coalesce(git_provider, 'github') AS provider
+  FROM app_conversations WHERE sandbox_id = $1 AND selected_repository IS NOT NULL`;
 
 /** Reads no more rows than the number in question. */
 const HAS_AS_MANY = `
@@ -256,6 +260,10 @@ export class ConversationRepository {
   /** Each model that conversations in a sandbox call, and where; null for the provider's own address. */
   async modelsInSandbox(sandboxId: string): Promise<{ model: string | null; baseUrl: string | null }[]> {
     return await this.conversations.query(MODELS_IN_SANDBOX, [sandboxId]);
+  }
+
+  async repositoriesInSandbox(sandboxId: string): Promise<WorkedRepository[]> {
+    return await this.conversations.query(REPOSITORIES_IN_SANDBOX, [sandboxId]);
   }
 
   async removedInSandbox(sandboxId: string): Promise<string[]> {

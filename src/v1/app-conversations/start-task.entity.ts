@@ -180,6 +180,12 @@ export function startsInHead({ head, push }: WorkPlace): boolean {
   return head !== null && (push === 'head' || (push === 'none' && (head.repository ?? head.ref) !== null));
 }
 
+/** A repository as a start names it, with the provider that is meant where it names none. */
+export interface WorkedRepository {
+  repository: string;
+  provider: ProviderType;
+}
+
 /** Returns the branch of the work; null when there is no repository, or when the parent has prepared it. */
 export function workingBranch({
   appConversationId,

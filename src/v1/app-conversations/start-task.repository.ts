@@ -23,6 +23,7 @@ import {
   StartTask,
   type StartTaskStatus,
   withinLimits,
+  type WorkedRepository,
 } from './start-task.entity.js';
 
 /** Payload: the task's id. */
@@ -93,13 +94,15 @@ const REMOVE = `
   DELETE FROM app_conversation_start_tasks WHERE app_conversation_id = $1 AND user_id = $2 RETURNING sandbox_id, request`;
 
 const LIMITS = `
-  SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS secret_names,
-    coalesce(request ->> 'git', 'write') AS git, coalesce((request ->> 'own_repository')::boolean, false) AS own_repository,
-    NULLIF(request -> 'repositories_read', 'null') AS repositories_read
+  SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS secret_names, coalesce(request ->> 'git', 'write') AS git,
+    coalesce((request ->> 'own_repository')::boolean, false) AS own_repository, NULLIF(request -> 'repositories_read', 'null') AS repositories_read
   FROM app_conversation_start_tasks WHERE sandbox_id = $1 AND user_id = $2`;
 
-const MAX_BATCH = 50;
+const REPOSITORIES = `
+  SELECT DISTINCT request ->> 'selected_repository' AS repository, coalesce(request ->> 'git_provider', 'github') AS provider
+  FROM app_conversation_start_tasks WHERE sandbox_id = $1 AND request ->> 'selected_repository' IS NOT NULL`;
 
+const MAX_BATCH = 50;
 const MAX_ENDED = 100;
 /** Earlier versions kept all tasks, so one trim is limited. */
 const TRIM_BATCH = 500;
@@ -310,6 +313,10 @@ export class StartTaskRepository {
   async limitsInSandbox(userId: string, sandboxId: string): Promise<ConversationLimits[]> {
     const present = await this.tasks.query<ConversationLimits[]>(LIMITS, [sandboxId, userId]);
     return present.length > 0 ? present : [(await this.sandboxes.read(sandboxId))?.limits ?? {}];
+  }
+
+  async repositoriesInSandbox(sandboxId: string): Promise<WorkedRepository[]> {
+    return await this.tasks.query(REPOSITORIES, [sandboxId]);
   }
 
   /** Also one that is hidden. */

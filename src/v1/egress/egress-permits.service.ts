@@ -34,9 +34,9 @@ export class EgressPermitsService {
     }
     const { host, port } = parsed;
     const shown = port === undefined ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
-    const { layers } = await this.layers.of(sandbox, await this.openHosts.of(userId, id));
+    const { layers } = await this.layers.of(sandbox, await this.openHosts.of(sandbox));
     const target = { host, port: port ?? HTTPS, isTls: true, isAddress: isIP(host) !== 0 };
-    if (!decideOnce({ layers, open: [] }, { target }).isAllowed) {
+    if (!decideOnce({ layers }, { target }).isAllowed) {
       throw refusedByOperator(shown);
     }
     return { host: shown, expires_at: (await this.permits.add(sandbox, shown)).toISOString() };

@@ -43,8 +43,8 @@ export class EgressPoliciesService {
     }
     const hasOutside = isOutside(sandbox.egressMode);
     const holder = { sandboxId: sandbox.id, userId: sandbox.userId };
-    const [open, injections, once] = await Promise.all([
-      this.openHosts.of(sandbox.userId, sandbox.id),
+    const [opened, injections, once] = await Promise.all([
+      this.openHosts.of(sandbox),
       hasOutside ? this.credentials.injections(holder) : [],
       this.permits.list(sandbox.id),
     ]);
@@ -53,13 +53,12 @@ export class EgressPoliciesService {
     if (current === null) {
       return null;
     }
-    const { phase, layers } = await this.layers.of(current, open);
+    const { phase, layers } = await this.layers.of(current, opened);
     const maxAgeSeconds = hasOutside ? OUTSIDE_MAX_AGE_SECONDS : MAX_AGE_SECONDS;
     return tellablePolicy({
       sandbox: sandbox.id,
       phase,
       layers,
-      open: [],
       injections,
       networks: [
         ...this.config.sandboxes.networkAllow,

@@ -1,19 +1,29 @@
 import { Injectable } from '@nestjs/common';
-import { modelEndpoint } from '@slipway/common/model-endpoint.js';
+import type { EgressInjection, EgressRules } from '@slipway/egress-proxy/protocol.js';
 import { AppConfig } from '../../config/app-config.js';
-import { type EgressHostRule, parseEgressHost } from '../../config/egress-rules.js';
-import { ProviderTokenRepository } from '../../git-providers/tokens/provider-token.repository.js';
+import { parseEgressHost } from '../../config/egress-rules.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
-import { OperatorDefaults } from '../../settings/operator-defaults.js';
 import { isRemote } from '../../settings/mcp/tool-servers.js';
-import { toolServersOver } from '../../settings/settings-layers.js';
+import { OperatorDefaults } from '../../settings/operator-defaults.js';
 import { LlmProfileRepository } from '../../settings/profiles/llm-profile.repository.js';
+import { toolServersOver } from '../../settings/settings-layers.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
+import { modelPlaces } from '../app-conversations/outside-credentials/credential-places.js';
+import { RepositoryHosts } from '../app-conversations/outside-credentials/repository-hosts.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
+import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';
 
-const ANTHROPIC_URL = 'https://api.anthropic.com';
+type HeldSandbox = Pick<Sandbox, 'id' | 'userId' | 'egressMode'>;
+
+export type AllowedHost = EgressRules['allow'][number];
+
+export interface OpenedHosts {
+  open: readonly AllowedHost[];
+  /** Those that the preset `git` stands for. */
+  git: readonly AllowedHost[];
+}
 
 /** The hosts that an agent of a user cannot do without. */
 @Injectable()
@@ -22,57 +32,86 @@ export class OpenHosts {
     private readonly settings: SettingsRepository,
     private readonly profiles: LlmProfileRepository,
     private readonly mcpConfigs: McpConfigRepository,
-    private readonly tokens: ProviderTokenRepository,
+    private readonly repositories: RepositoryHosts,
     private readonly conversations: ConversationRepository,
     private readonly defaults: OperatorDefaults,
     private readonly callback: SandboxCallback,
     private readonly config: AppConfig,
   ) {}
 
-  /** Those of models, git servers, tool servers, the search and the service itself. @throws SecretDecryptionError */
-  async of(userId: string, sandboxId: string): Promise<EgressHostRule[]> {
-    const owners = [userId, INSTALLATION_ORGANIZATION_ID];
-    const all = async <T>(read: (ownerId: string) => Promise<T>): Promise<T[]> =>
-      await Promise.all(owners.map(read));
-    const [rows, profiles, configs, gitHosts, models] = await Promise.all([
-      all((id) => this.settings.load(id)),
-      all((id) => this.profiles.list(id)),
-      all((id) => this.mcpConfigs.read(id)),
-      this.tokens.hosts(userId),
-      this.conversations.modelsInSandbox(sandboxId),
+  /**
+   * Those of models, git servers, tool servers, the search and the service itself. Where credentials are outside of the sandbox, only
+   * the APIs of its models and its own repositories, and for credentials of its own.
+   * @throws SecretDecryptionError
+   */
+  async of(sandbox: HeldSandbox): Promise<OpenedHosts> {
+    const { userId, egressMode } = sandbox;
+    const [models, connected, tools] = await Promise.all([
+      this.models(sandbox),
+      this.repositories.connected(userId),
+      this.toolServers(userId),
     ]);
     const { git, agent } = this.config;
-    const operator = { model: agent.defaultLlmModel, baseUrl: agent.defaultLlmBaseUrl };
+    const servers = Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]);
+    const whole = [...tools, agent.tavilyApiUrl, this.callback.webhooksUrl].flatMap(hostOf);
+    const gitHosts = connected.flatMap(({ addresses }) => addresses.flatMap(hostOf));
+    if (!isOutside(egressMode)) {
+      const open = [...models.map(wholeHost), ...servers.flatMap(hostOf), ...gitHosts, ...whole];
+      return { open: unique(open), git: unique(gitHosts) };
+    }
+    const places = [...models, ...(await this.repositories.places(userId, sandbox.id))];
+    const clear = connected.filter(({ isClear }) => isClear).flatMap(({ addresses }) => addresses);
+    return {
+      open: unique([...places.map(ownPlace), ...clear.flatMap(hostOf), ...whole]),
+      git: unique(gitHosts),
+    };
+  }
+
+  private async models({ id, userId }: HeldSandbox): Promise<EgressInjection['hosts']> {
+    const [rows, profiles, used] = await Promise.all([
+      ofOwners(userId, async (owner) => await this.settings.load(owner)),
+      ofOwners(userId, async (owner) => await this.profiles.list(owner)),
+      this.conversations.modelsInSandbox(id),
+    ]);
+    const { defaultLlmModel, defaultLlmBaseUrl } = this.config.agent;
     const set = rows.map((row) => ({ model: row?.llm_model ?? null, baseUrl: row?.llm_base_url ?? null }));
     const named = profiles.flat().map(({ config }) => ({
       model: textOf(config['model']),
       baseUrl: textOf(config['base_url']),
     }));
-    const servers = [...configs, this.defaults.layer.toolServers].reduce(toolServersOver, null);
-    const addresses = [
-      ...[operator, ...set, ...named, ...models].flatMap(addressOfModel),
-      ...(servers?.filter(isRemote) ?? []).map(({ url }) => url),
-      ...Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]),
-      ...[...gitHosts.values()].filter((host) => host !== null),
-      agent.tavilyApiUrl,
-      this.callback.webhooksUrl,
-    ];
-    const hosts = new Map(addresses.flatMap(hostOf).map((rule) => [JSON.stringify(rule), rule]));
-    return [...hosts.values()];
+    const all = [{ model: defaultLlmModel, baseUrl: defaultLlmBaseUrl }, ...set, ...named, ...used];
+    return all.flatMap(({ model, baseUrl }) => modelPlaces(model ?? '', baseUrl) ?? []);
   }
+
+  private async toolServers(userId: string): Promise<string[]> {
+    const configs = await ofOwners(userId, async (owner) => await this.mcpConfigs.read(owner));
+    const servers = [...configs, this.defaults.layer.toolServers].reduce(toolServersOver, null);
+    return servers?.filter(isRemote).map(({ url }) => url) ?? [];
+  }
+}
+
+async function ofOwners<T>(userId: string, read: (ownerId: string) => Promise<T>): Promise<T[]> {
+  return await Promise.all([userId, INSTALLATION_ORGANIZATION_ID].map(read));
+}
+
+export function wholeHost({ host, port }: AllowedHost): AllowedHost {
+  return port === undefined ? { host } : { host, port };
+}
+
+function ownPlace(place: EgressInjection['hosts'][number]): AllowedHost {
+  return { ...place, isOwn: true };
+}
+
+function unique(hosts: readonly AllowedHost[]): AllowedHost[] {
+  return [...new Map(hosts.map((host) => [JSON.stringify(host), host])).values()];
 }
 
 function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-function addressOfModel({ model, baseUrl }: { model: string | null; baseUrl: string | null }): string[] {
-  const endpoint = modelEndpoint(model ?? '', baseUrl);
-  return 'problem' in endpoint ? [] : [endpoint.baseUrl ?? ANTHROPIC_URL];
-}
-
 /** Nothing for text that is no address, which a user may have stored; one with `*.` would be a rule for all names below. */
-function hostOf(address: string): EgressHostRule[] {
+function hostOf(address: string): AllowedHost[] {
   const url = URL.parse(address.includes('://') ? address : `https://${address}`);
   const host = url === null ? null : parseEgressHost(url.host);
   return host === null || host.host.startsWith('*.') ? [] : [host];

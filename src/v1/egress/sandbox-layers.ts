@@ -2,10 +2,11 @@ import { Injectable } from '@nestjs/common';
 import { WEB_PORTS, names } from '@slipway/egress-proxy/decision.js';
 import type { EgressPhase, EgressRules } from '@slipway/egress-proxy/protocol.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
-import type { EgressHostRule, EgressRuleSet } from '../../config/egress-rules.js';
+import { type EgressRuleSet, GIT_HOSTS } from '../../config/egress-rules.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { NO_HOSTS, SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
 import type { Sandbox } from '../sandboxes/sandbox.entity.js';
+import { type AllowedHost, type OpenedHosts, wholeHost } from './open-hosts.js';
 
 type RuledSandbox = Pick<Sandbox, 'userId' | 'specId' | 'egressRules' | 'egressSetup'>;
 
@@ -18,15 +19,18 @@ export class SandboxLayers {
     private readonly egress: SandboxEgress,
   ) {}
 
-  /** @param open hosts that are open in each layer which does not deny them, or says methods or paths for them */
+  /** @param opened hosts that are open in each layer which does not deny them, or says methods or paths for them */
   async of(
     sandbox: RuledSandbox,
-    open: readonly EgressHostRule[] = [],
+    { open, git }: OpenedHosts,
   ): Promise<{ phase: EgressPhase; layers: EgressRules[] }> {
     const phase = sandbox.egressSetup === 'open' ? 'setup' : 'agent';
     const toLayer = (rules: EgressRuleSet, yieldsOnce: boolean): EgressRules => {
       const { default: otherwise, allow, deny } = (phase === 'setup' ? rules.setup : null) ?? rules;
-      return { default: otherwise, allow: withOpen(allow, open), deny, ...(yieldsOnce && { yieldsOnce }) };
+      const named = allow.flatMap((entry) => (entry.host === GIT_HOSTS.host ? git : [entry]));
+      // Paths of its own would close the rest of a host that the default leaves open.
+      const opened = otherwise === 'allow' ? open.map(wholeHost) : open;
+      return { default: otherwise, allow: withOpen(named, opened), deny, ...(yieldsOnce && { yieldsOnce }) };
     };
     const spec = this.specs.find(sandbox.specId);
     const firm = spec === null ? [NO_HOSTS] : this.rulebook.layersOf(spec);
@@ -39,10 +43,7 @@ export class SandboxLayers {
 }
 
 /** Hosts that are always open among those that rules allow, at ports for which no rule says methods or paths. */
-export function withOpen(
-  allow: readonly EgressHostRule[],
-  open: readonly EgressHostRule[],
-): EgressHostRule[] {
+export function withOpen(allow: readonly AllowedHost[], open: readonly AllowedHost[]): AllowedHost[] {
   const narrowing = allow.filter(({ methods, paths }) => methods !== undefined || paths !== undefined);
   const isLeft = (host: string, port: number): boolean =>
     !narrowing.some((entry) => names(entry, { host, port }));

@@ -14,7 +14,6 @@ function policy(changes: Partial<EgressPolicy>): EgressPolicy {
     sandbox: 's',
     phase: 'agent',
     layers: [],
-    open: [],
     injections: [],
     networks: [],
     authority: { certificate: '', key: '' },
@@ -58,7 +57,7 @@ describe('what a proxy is told', () => {
       allow: entries,
       deny: entries,
     });
-    const any = fc.record({ layers: fc.array(layer), open: entries, injections: fc.array(injection) });
+    const any = fc.record({ layers: fc.array(layer), injections: fc.array(injection) });
     fc.assert(
       fc.property(any, (changes) => {
         expect(policySchema.safeParse(tellablePolicy(policy(changes))).error).toBeUndefined();

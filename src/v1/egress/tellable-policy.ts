@@ -17,7 +17,7 @@ export function tellablePolicy(policy: EgressPolicy): EgressPolicy {
   const injections = policy.injections
     .map((injection) => ({ ...injection, hosts: injection.hosts.filter(isHost) }))
     .filter((injection) => egressInjectionSchema.safeParse(injection).success);
-  return { ...policy, layers, open: policy.open.filter(isHost), injections };
+  return { ...policy, layers, injections };
 }
 
 function isHost(entry: unknown): boolean {

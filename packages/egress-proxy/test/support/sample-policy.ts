@@ -11,7 +11,6 @@ export function samplePolicy(changes: Partial<EgressPolicy> = {}): EgressPolicy 
     sandbox: SANDBOX,
     phase: 'agent',
     layers: [],
-    open: [],
     injections: [],
     networks: [],
     authority: { certificate: '', key: '' },

@@ -19,18 +19,23 @@ const AZURE_PATHS = ['/openai/*', '/anthropic/*'];
 export function modelPlaces(model: string, baseUrl: string | null): Place[] | null {
   const endpoint = modelEndpoint(model, baseUrl);
   const address = 'problem' in endpoint ? null : URL.parse(endpoint.baseUrl ?? ANTHROPIC_URL);
-  if (address === null) {
+  // A host of a rule, `*.name` would stand for all names below.
+  if (address === null || address.hostname.startsWith('*')) {
     return [];
   }
   const paths = isAzure(address.href) ? AZURE_PATHS : [below(address.pathname)];
   return isLoopbackHost(address.hostname) ? null : [placeAt(address, paths)];
 }
 
-/** Of one repository: what git and Git LFS ask for, its REST API where that is known, and its files at GitHub. */
+/**
+ * Of one repository: what git and Git LFS ask for, its REST API where that is known, and its files at GitHub.
+ * @param hasGraphql GraphQL besides, where no path says which repository a request is for
+ */
 export function repositoryPlaces(
   provider: ProviderType,
   cloneUrl: string,
   servers: Readonly<Record<string, GitServerAddresses>>,
+  hasGraphql: boolean,
 ): Place[] {
   const url = new URL(cloneUrl);
   if (isLoopbackHost(url.hostname)) {
@@ -38,13 +43,14 @@ export function repositoryPlaces(
   }
   const path = url.pathname.replace(/(\.git)?\/*$/, '');
   const git = placeAt(url, [`${path}.git/*`, `${path}/*`]);
-  return [git, ...apiPlaces(provider, cloneUrl, servers), ...filePlaces(url.host, path)];
+  return [git, ...apiPlaces(provider, cloneUrl, servers, hasGraphql), ...filePlaces(url.host, path)];
 }
 
 function apiPlaces(
   provider: ProviderType,
   cloneUrl: string,
   servers: Readonly<Record<string, GitServerAddresses>>,
+  hasGraphql: boolean,
 ): Place[] {
   const server = servers[provider];
   const isPublic = server !== undefined && cloneUrl.startsWith(`${server.cloneUrl}/`);
@@ -58,8 +64,13 @@ function apiPlaces(
   };
   const [own, resource] = forms[provider] ?? [null, ''];
   const api = isPublic ? server.apiUrl : own;
-  const address = api === null ? null : new URL(`${api}${resource}`);
-  return address === null ? [] : [placeAt(address, [address.pathname, below(address.pathname)])];
+  if (api === null) {
+    return [];
+  }
+  const address = new URL(`${api}${resource}`);
+  const paths = [address.pathname, below(address.pathname)];
+  const graphql = new URL(`${api.replace(/\/v3$/, '')}/graphql`).pathname;
+  return [placeAt(address, hasGraphql && provider !== 'bitbucket' ? [...paths, graphql] : paths)];
 }
 
 function filePlaces(host: string, path: string): Place[] {

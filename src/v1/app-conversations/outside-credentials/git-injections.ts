@@ -3,7 +3,6 @@ import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
 import { within } from '@slipway/common/async.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
-import type { GitServerAddresses, PublicGitServerName } from '../../../config/git-config.js';
 import {
   isReadableWithin,
   parseReadable,
@@ -107,10 +106,16 @@ export class GitInjections {
     // The user may have had a token for another host before.
     const hosts = addresses
       .filter((address) => address.startsWith(`${token.root}/`))
-      .flatMap((address) => repositoryPlaces(provider, address, this.config.git.servers));
+      .flatMap((address) => this.placesOf(provider, address));
     const own = hosts.length === 0 ? [] : [{ placeholder, value: token.value, hosts, headers: GIT_HEADERS }];
     // Of several that fit, the first is put in: what is its own may be written to.
     return [...own, ...(await this.reading(tokens, placeholder, provider, token))];
+  }
+
+  /** Of a repository that a token is for. */
+  placesOf(provider: ProviderType, cloneUrl: string): EgressInjection['hosts'] {
+    const { git, egress } = this.config;
+    return repositoryPlaces(provider, cloneUrl, git.servers, egress.gitGraphql);
   }
 
   private async reading(
@@ -120,13 +125,13 @@ export class GitInjections {
     token: GitToken,
   ): Promise<EgressInjection[]> {
     const patterns = (await this.readable(tokens)).filter((each) => each.provider === provider);
-    const own = tokens.stored.find((each) => each.provider === provider);
+    const host = tokens.stored.find((each) => each.provider === provider)?.host ?? null;
     const found = patterns.map(async (pattern): Promise<EgressInjection[]> => {
       const value =
         provider === 'github' && standsIn(tokens.stored)
           ? await this.inTime(this.installations.readToken(tokens.userId, pattern))
           : token.value;
-      const hosts = readPlaces(pattern, this.addressesAt(pattern.provider, own?.host ?? null, token.root));
+      const hosts = this.readPlacesOf(pattern, host);
       return value === null || hosts.length === 0
         ? []
         : [{ placeholder, value, hosts, headers: GIT_HEADERS }];
@@ -135,7 +140,7 @@ export class GitInjections {
   }
 
   /** Named by any of the conversations there, else by the settings; never beyond what the operator allows now. */
-  private async readable({ sandboxId, userId }: Tokens): Promise<ReadablePattern[]> {
+  async readable({ sandboxId, userId }: Omit<Tokens, 'stored'>): Promise<ReadablePattern[]> {
     const limits = await this.starts.limitsInSandbox(userId, sandboxId);
     const isOpen = limits.some(({ repositories_read: list = null }) => list === null);
     const usual = isOpen ? ((await this.settings.effective(userId)).repositories_read ?? []) : [];
@@ -146,13 +151,15 @@ export class GitInjections {
       .filter((pattern) => ceiling === null || isReadableWithin(pattern, ceiling));
   }
 
-  private addressesAt(
-    provider: PublicGitServerName,
-    host: string | null,
-    cloneUrl: string,
-  ): GitServerAddresses {
+  /** @param host that the user's token is for; null: the public one */
+  readPlacesOf(pattern: ReadablePattern, host: string | null): EgressInjection['hosts'] {
+    const { provider } = pattern;
+    if (host === null) {
+      return readPlaces(pattern, this.config.git.servers[provider]);
+    }
+    const cloneUrl = gitHostBaseUrl(host);
     const path = { github: '/api/v3', gitlab: '/api', bitbucket: '/rest/api' }[provider];
-    return host === null ? this.config.git.servers[provider] : { cloneUrl, apiUrl: `${cloneUrl}${path}` };
+    return readPlaces(pattern, { cloneUrl, apiUrl: `${cloneUrl}${path}` });
   }
 
   private async inTime(asked: Promise<string>): Promise<string | null> {

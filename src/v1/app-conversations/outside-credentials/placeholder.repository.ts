@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Column, DataSource, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
+import type { ProviderType } from '../../../git-providers/git-provider.js';
 import { Sandbox } from '../../sandboxes/sandbox.entity.js';
 
 /** What stands for a credential in one sandbox. The value is where its user keeps it. */
@@ -42,6 +43,10 @@ const FORGET_TOOLS = `
 const FORGET_SETUP = `
   DELETE FROM sandbox_placeholders WHERE sandbox_id = $1 AND source::jsonb ->> 'phase' = 'setup'`;
 
+const OF_REPOSITORIES = `
+  SELECT source::jsonb ->> 'provider' AS provider, addresses FROM sandbox_placeholders
+  WHERE sandbox_id = $1 AND source::jsonb ->> 'kind' = 'git'`;
+
 @Injectable()
 export class PlaceholderRepository {
   constructor(private readonly dataSource: DataSource) {}
@@ -68,6 +73,11 @@ export class PlaceholderRepository {
   async forgetSetup(sandboxId: string): Promise<boolean> {
     const [, removed] = await this.dataSource.query<[unknown, number]>(FORGET_SETUP, [sandboxId]);
     return removed > 0;
+  }
+
+  /** Those that git tokens of the sandbox are for. */
+  async ofRepositories(sandboxId: string): Promise<{ provider: ProviderType; addresses: string[] }[]> {
+    return await this.dataSource.query(OF_REPOSITORIES, [sandboxId]);
   }
 
   async list(sandboxId: string): Promise<SandboxPlaceholder[]> {
