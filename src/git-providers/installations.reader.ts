@@ -1,6 +1,6 @@
 import type { GithubInstallation } from './github/github.app.js';
 import { GitProviderError, type ProviderCall, type ProviderUser, type ProviderWork } from './git-provider.js';
-import type { GitReader } from './git-reader.js';
+import type { GitReader } from './provider-cache.js';
 import { combinedError, GapLog, orFailure } from './provider-errors.js';
 import {
   type BranchQuery,

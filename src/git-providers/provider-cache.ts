@@ -1,11 +1,25 @@
 import { LRUCache } from 'lru-cache';
 import { inTime } from '@slipway/common/async.js';
 import type { Clock } from '../common/clock.js';
-import { GitProviderError, type ProviderErrorCode } from './git-provider.js';
+import { type GitProvider, GitProviderError, type ProviderErrorCode } from './git-provider.js';
 
 const STALE_WHILE_REVALIDATE_MS = 10 * 60_000;
 const STALE_IF_ERROR_MS = 60 * 60_000;
 const MAX_REFUSAL_MS = 30_000;
+
+/** What is read of a provider and kept for a while. */
+export type GitReader = Pick<
+  GitProvider,
+  | 'kind'
+  | 'workPolicy'
+  | 'serverOf'
+  | 'cloneUrl'
+  | 'findWork'
+  | 'getUser'
+  | 'searchRepositories'
+  | 'searchBranches'
+  | 'listInstallations'
+>;
 
 interface Entry<Value> {
   kept?: { value: Value; freshMs: number; readAt: number };

@@ -14,8 +14,14 @@ import { InstallationTokens } from './tokens/installation-tokens.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 import { AppConfig } from '../config/app-config.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
-import type { GitReader } from './git-reader.js';
-import { type Answer, type Cached, type FreshFor, type ProviderCache, settled } from './provider-cache.js';
+import {
+  type Answer,
+  type Cached,
+  type FreshFor,
+  type GitReader,
+  type ProviderCache,
+  settled,
+} from './provider-cache.js';
 
 /** The bounds of calls with stored tokens, and with those that are not stored yet. */
 @Injectable()

@@ -5,7 +5,7 @@ import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { gitProviderProblem, noGitProvider, noTokenOf } from './git-provider-problem.js';
 import { GitProviderError, type ProviderCall, type ProviderType } from './git-provider.js';
-import type { GitReader } from './git-reader.js';
+import type { GitReader } from './provider-cache.js';
 import { type Cached, ProviderCache } from './provider-cache.js';
 import { isNotFound } from './provider-errors.js';
 import { ProviderReader } from './provider-reader.js';

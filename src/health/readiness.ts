@@ -26,14 +26,8 @@ export interface ReadinessPart {
   adviceWhenLate?: string;
 }
 
-export interface PartReport {
-  name: string;
-  required: boolean;
-  status: (typeof PART_STATUSES)[number];
-  advice: string | null;
-  /** Shown to administrators only. */
-  cause: string | null;
-}
+/** The cause is shown to administrators only. */
+export type PartReport = Required<ReadinessPartDto>;
 
 const CHECK_MS = 5_000;
 const LATE = `It did not answer within ${CHECK_MS / 1000} s: look for what keeps it busy.`;
@@ -143,7 +137,7 @@ export class ReadinessPartDto {
   @ApiProperty({ description: 'Which part of the service.', example: 'sandbox_backend' }) name: string;
 
   @Shown('`unknown`: it cannot be checked while another part is away.', 'failed', { enum: PART_STATUSES })
-  status: PartReport['status'];
+  status: (typeof PART_STATUSES)[number];
 
   @Shown('Whether requests fail without it: only then the status is 503.', false) required: boolean;
 

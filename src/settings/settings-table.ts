@@ -1,7 +1,7 @@
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
 import type { ProviderType } from '../git-providers/git-provider.js';
-import type { ListedServers } from './mcp/listed-servers.js';
+import type { StoredMcpConfigDto } from './mcp/mcp-config.dto.js';
 import {
   isKeyColumn,
   memberSchema,
@@ -25,7 +25,7 @@ export type LlmSource = LayerOwner | null;
 export type SettingsRow = { [Member in PlainColumn]: SettingsValues[Member] | null } & {
   [Key in SettingsKeyColumn as `${Key}_set`]: boolean;
 } & {
-  mcp_config: ListedServers | null;
+  mcp_config: StoredMcpConfigDto | null;
   /** Provider -> host; null without any token. */
   provider_tokens_set: Record<string, string | null> | null;
   /** Providers that have not accepted their token yet; null without any. */
@@ -41,7 +41,7 @@ export type ShownSettings = { [Member in PlainColumn]: SettingsValues[Member] } 
   [Key in SettingsKeyColumn]: null;
 } & { [Key in SettingsKeyColumn as `${Key}_set`]: boolean } & {
   secrets_store: { provider_tokens: Record<string, never>; custom_secrets: Record<string, never> };
-  mcp_config: ListedServers | null;
+  mcp_config: StoredMcpConfigDto | null;
   provider_tokens_set: Record<string, string | null>;
   llm_source: LlmSource;
   from_organization: SettingsColumn[];

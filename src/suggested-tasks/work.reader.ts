@@ -10,7 +10,7 @@ import {
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
 import { workPage } from '../git-providers/git-servers.js';
-import type { GitReader } from '../git-providers/git-reader.js';
+import type { GitReader } from '../git-providers/provider-cache.js';
 import { type Cached, type FreshFor, ProviderCache } from '../git-providers/provider-cache.js';
 import { orFailure } from '../git-providers/provider-errors.js';
 import { ProviderReader } from '../git-providers/provider-reader.js';

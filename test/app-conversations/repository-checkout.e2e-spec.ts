@@ -9,7 +9,7 @@ import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.com
 import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
 import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import {
   RepositoryCheckout,
   type CheckoutPlan,
@@ -80,7 +80,7 @@ describe('RepositoryCheckout', () => {
     ...given,
   });
   const checkOut = (given?: Partial<CheckoutPlan>): Promise<string[]> =>
-    checkout.run(target(), AGENT_DIALECTS.stock, plan(given), signal);
+    AGENT_DIALECTS.stock.checkOut(checkout, target(), plan(given), signal);
   const inClone = async (...args: string[]): Promise<string> =>
     (await run('git', ['-C', path.join(server.workspace, 'app'), ...args])).stdout.trim();
 
@@ -168,7 +168,7 @@ describe('RepositoryCheckout', () => {
 
   it('passes on what our own agent server says of a clone', async () => {
     const given = plan({ url: `${git.origin}/octo/new.git` });
-    expect(await checkout.run(target(), AGENT_DIALECTS.slipway, given, signal)).toEqual([
+    expect(await AGENT_DIALECTS.slipway.checkOut(checkout, target(), given, signal)).toEqual([
       'The repository has no branch yet: its folder is empty.',
     ]);
   });

@@ -13,7 +13,7 @@ import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.com
 import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
 import { AgentServerWatch } from '../../src/v1/agent-servers/agent-server.watch.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
 import type { AgentStart } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
@@ -338,13 +338,12 @@ const SENDERS: Record<string, Sender | string> = {
   'ChangesKeeper.newestFirst': 'part of `copy`',
   'ChangesKeeper.unlessUntold': 'part of `copy`',
   'ChangesKeeper.report': 'sends nothing',
-  'RepositoryCheckout.throughRoute': 'asks AgentServerClient, and only our own agent server',
-  'RepositoryCheckout.byCommand': 'part of `run`',
-  'RepositoryCheckout.run': {
+  'RepositoryCheckout.byRoute': SLIPWAY_ONLY,
+  'RepositoryCheckout.byCommand': {
     call: () =>
-      checkout.run(
+      AGENT_DIALECTS.stock.checkOut(
+        checkout,
         target(),
-        AGENT_DIALECTS.stock,
         {
           provider: 'github',
           name: 'octo/app',

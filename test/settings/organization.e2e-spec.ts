@@ -7,7 +7,7 @@ import { operationsOf } from '../../src/common/openapi/operations.js';
 import { SCOPES } from '../../src/common/scopes.js';
 import { INSTALLATION_ORGANIZATION_ID as ORGANIZATION } from '../../src/organizations/installation-organization.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';

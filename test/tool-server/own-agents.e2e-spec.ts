@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';

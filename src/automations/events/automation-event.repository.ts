@@ -14,7 +14,7 @@ import {
 import type { Owner } from '../../auth/owned.repository.js';
 import { OwnedRow, UserKeyedRow } from '../../auth/user.repository.js';
 import { AppConfig } from '../../config/app-config.js';
-import type { EventSubject } from './event-subject.js';
+import type { EventSubjectDto } from './event-subject.js';
 
 export const MAX_EVENTS = 10_000;
 const BATCH = 1_000;
@@ -93,7 +93,7 @@ export class AutomationEvent extends OwnedRow {
   @Column('text', { nullable: true }) bodyDigest: string | null;
   @Column('text') eventKey: string;
   /** What the event is about; null in rows of earlier versions. */
-  @Column('jsonb', { nullable: true }) subject: EventSubject | null;
+  @Column('jsonb', { nullable: true }) subject: EventSubjectDto | null;
   /** Null: it made no run, and newer ones of its source did not either. */
   @Column('json', { nullable: true }) payload: unknown;
   /** Those with runs: others are found again on request. */

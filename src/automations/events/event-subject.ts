@@ -4,31 +4,21 @@ import { cleanText, textHead } from '@slipway/common/well-formed-text.js';
 import { OrNull } from '../../common/openapi/responses.js';
 import type { ToldChangeRequest } from '../../git-providers/git-provider.js';
 
-/** What an event is about, for people; strangers wrote it. Members are named as on the wire. */
-export interface EventSubject {
-  key: string;
-  /** Number of the issue or pull request. */
-  number: number | null;
-  title: string | null;
-  /** Address of its page, http or https. */
-  url: string | null;
-  /** Name of the account that caused the event. */
-  by: string | null;
-}
-
-/** What a run keeps of its event. */
-export interface RunEvent extends EventSubject {
-  /** Absent where it is about none, and in rows of earlier versions; what it is, its host is asked. */
-  change_request?: { source: string; repository: string; number: number };
-}
-
+/** What an event is about, for people; strangers wrote it. */
 @ApiSchema({ name: 'AutomationEventSubject' })
-export class EventSubjectDto implements EventSubject {
+export class EventSubjectDto {
   @ApiProperty({ example: 'issues.labeled' }) key: string;
   @ApiProperty({ type: 'integer', nullable: true, example: 23 }) number: number | null;
   @OrNull('Totals are wrong') title: string | null;
+  /** Address of its page, http or https. */
   @OrNull('https://github.com/octo/app/issues/23') url: string | null;
   @OrNull('ada') by: string | null;
+}
+
+/** What a run keeps of its event. */
+export interface RunEvent extends EventSubjectDto {
+  /** Absent where it is about none, and in rows of earlier versions; what it is, its host is asked. */
+  change_request?: { source: string; repository: string; number: number };
 }
 
 /** A row of a run has less than a kilobyte of it. */
@@ -65,7 +55,7 @@ const NAMES = [
 ];
 
 /** Reads the subject from a payload of any host; members that the payload lacks are null. */
-export function subjectOf(key: string, payload: unknown): EventSubject {
+export function subjectOf(key: string, payload: unknown): EventSubjectDto {
   const place = PLACES.find((name) => first(TITLES, jsonAt(payload, name)) !== null);
   const about = place === undefined ? null : jsonAt(payload, place);
   const number = NUMBERS.map((name) => jsonNumber(about, name)).find((found) => found !== null);
@@ -80,7 +70,7 @@ export function subjectOf(key: string, payload: unknown): EventSubject {
 
 /** @param told by the event, which a stranger may have caused: it names a pull request, and says nothing about it */
 export function runEvent(
-  subject: EventSubject,
+  subject: Readonly<EventSubjectDto>,
   source: string,
   told: ToldChangeRequest | null,
   payload: unknown,

@@ -1,5 +1,5 @@
 import { Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
+import type { SuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { Automation, type AutomationWork } from '../definitions/automation.repository.js';
 import type { RunEvent } from '../events/event-subject.js';
 
@@ -44,7 +44,7 @@ export class AutomationRun {
   /** Start tasks of its conversations; null until all of them have been asked to start. */
   @Column('uuid', { array: true, nullable: true }) startTaskIds: string[] | null;
   /** Suggested tasks that it works on; null until they are chosen, or with a prompt. */
-  @Column('jsonb', { nullable: true }) tasks: SuggestedTask[] | null;
+  @Column('jsonb', { nullable: true }) tasks: SuggestedTaskDto[] | null;
   /** It is over, and its conversations are still to be paused. */
   @Column('boolean', { default: false }) stopPending: boolean;
   @Column('text', { nullable: true }) errorDetail: string | null;

@@ -26,7 +26,7 @@ import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import { ConversationQueries } from '../../v1/app-conversations/conversation.queries.js';
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
-import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
+import type { SuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { Automation, AutomationRepository } from '../definitions/automation.repository.js';
 import type { RunEvent } from '../events/event-subject.js';
 import { AutomationRun, causeOf, type RunProgress } from './automation-run.entity.js';
@@ -263,7 +263,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
    * Keeps what the run is going to start, once.
    * @param open null for a run with a prompt; of others, those that a run of this day has taken up are left out
    */
-  async choose(run: AutomationRun, open: readonly SuggestedTask[] | null): Promise<AutomationRun> {
+  async choose(run: AutomationRun, open: readonly SuggestedTaskDto[] | null): Promise<AutomationRun> {
     const { id, automationId, work } = run;
     return this.manager.transaction(async (manager) => {
       // Runs that begin at the same time choose one after the other.
@@ -373,6 +373,6 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   }
 }
 
-function taskName({ git_provider, repo, task_type, issue_number }: SuggestedTask): string {
+function taskName({ git_provider, repo, task_type, issue_number }: SuggestedTaskDto): string {
   return `${git_provider} ${repo} ${task_type} ${issue_number}`;
 }

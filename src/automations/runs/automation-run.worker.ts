@@ -17,7 +17,7 @@ import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.ser
 import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';
 import { ConversationStarter } from '../../v1/app-conversations/start/conversation-starter.js';
 import { StartTaskQueries } from '../../v1/app-conversations/start-task.queries.js';
-import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
+import type { SuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { type RepoDto, repositoryName } from '../definitions/automation.dto.js';
 import { type AutomationRun, causeOf } from './automation-run.entity.js';
 import { AutomationRunRepository, type LeasedRun } from './automation-run.repository.js';
@@ -96,7 +96,7 @@ export class AutomationRunWorker extends LeasedWorker<LeasedRun> {
     }
   }
 
-  private async openTasks({ userId, work }: AutomationRun): Promise<SuggestedTask[] | null> {
+  private async openTasks({ userId, work }: AutomationRun): Promise<SuggestedTaskDto[] | null> {
     if (work.tasks === null) {
       return null;
     }
@@ -157,7 +157,7 @@ function hostOf({ url }: RepoDto): PublicGitServerName | undefined {
   return PUBLIC_GIT_SERVER_NAMES.find((each) => PUBLIC_GIT_SERVERS[each].host === host);
 }
 
-function startBody(run: AutomationRun, conversationId: string, task?: SuggestedTask): object {
+function startBody(run: AutomationRun, conversationId: string, task?: SuggestedTaskDto): object {
   const { prompt, model, repos, agent, result_schema, secret_names, git, fork, follow } = run.work;
   const [repo] = repos;
   return {

@@ -1,7 +1,12 @@
 import { without } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
-import type { McpConfigDto, RemoteMcpServerDto, StdioMcpServerDto } from './mcp-config.dto.js';
+import type {
+  McpConfigDto,
+  RemoteMcpServerDto,
+  StdioMcpServerDto,
+  StoredMcpConfigDto,
+} from './mcp-config.dto.js';
 import {
   type CommandToolServer,
   commonMembers,
@@ -10,39 +15,13 @@ import {
   type ToolServer,
 } from './tool-servers.js';
 
-/** A tool server reached over HTTP. */
-export interface ListedRemoteServer {
-  url: string;
-  api_key: string | null;
-  /** Names of the tools that agents get; all without it. */
-  tools?: string[];
-  start_timeout_seconds?: number;
-}
-
-/** A tool server started as a command. */
-export interface ListedCommandServer {
-  name: string;
-  command: string;
-  args: string[];
-  env: Record<string, string>;
-  tools?: string[];
-  start_timeout_seconds?: number;
-}
-
-/** Tool servers as `mcp_config` has them. */
-export interface ListedServers {
-  sse_servers: ListedRemoteServer[];
-  stdio_servers: ListedCommandServer[];
-  shttp_servers: ListedRemoteServer[];
-}
-
 /** As they may be stored in clear and shown: every secret is the mask. */
-export function maskedServers(servers: readonly ToolServer[]): ListedServers {
+export function maskedServers(servers: readonly ToolServer[]): StoredMcpConfigDto {
   return listed(servers, () => MASK, true);
 }
 
 /** Secrets in clear: for agents that may have them. */
-export function exposedServers(servers: readonly ToolServer[]): ListedServers {
+export function exposedServers(servers: readonly ToolServer[]): StoredMcpConfigDto {
   return listed(servers, (secret) => secret, false);
 }
 
@@ -50,8 +29,8 @@ function listed(
   servers: readonly ToolServer[],
   shown: (secret: string) => string,
   isWhole: boolean,
-): ListedServers {
-  const remote = (kind: RemoteToolServer['transport']): ListedRemoteServer[] =>
+): StoredMcpConfigDto {
+  const remote = (kind: RemoteToolServer['transport']): StoredMcpConfigDto['sse_servers'] =>
     servers
       .filter(isRemote)
       .flatMap(({ transport, url, apiKey, details }) =>

@@ -5,7 +5,8 @@ import { type AuditDetails, AuditRepository } from '../../audit/audit.repository
 import { UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import { type ListedServers, maskedServers } from './listed-servers.js';
+import { maskedServers } from './listed-servers.js';
+import type { StoredMcpConfigDto } from './mcp-config.dto.js';
 import { namedServers } from './named-servers.js';
 import { parsedServers, serialized } from './stored-servers.js';
 import type { ToolServer } from './tool-servers.js';
@@ -14,7 +15,7 @@ import type { ToolServer } from './tool-servers.js';
 @Entity('mcp_configs')
 export class McpConfig extends UserKeyedRow {
   /** The configuration with every secret replaced by the mask. */
-  @Column('jsonb') config: ListedServers;
+  @Column('jsonb') config: StoredMcpConfigDto;
 
   /** Encrypted JSON of the configuration with its secrets, and what newer clients gave beyond that. */
   @Column('text') secrets: string;

@@ -15,7 +15,7 @@ const GRACE_MS = 20_000;
 /** Only the end of long output is kept, because failures show there. */
 const TAIL_CHARACTERS = 8_192;
 
-interface AgentCommand {
+export interface AgentCommand {
   /** Text for bash. The agent server logs it: never a secret. */
   command: string;
   cwd: string | null;
@@ -26,7 +26,7 @@ interface AgentCommand {
   signal: AbortSignal;
 }
 
-interface AgentCommandResult {
+export interface AgentCommandResult {
   /** -1: the command did not end by itself. */
   exitCode: number;
   output: string;

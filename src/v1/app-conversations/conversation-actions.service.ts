@@ -65,7 +65,6 @@ export class ConversationActionsService {
     resume: boolean,
   ): Promise<WokenFrom> {
     const woken = resume ? await this.wake(userId, givenId, 'a message') : null;
-    const { sender_conversation_id: _, ...plain } = message;
     // Not audited: the conversation's log has the messages with their sources.
     await this.act(userId, givenId, null, async (target, { id, execution_status: before }) => {
       await this.logs.requireRoom(userId, id);
@@ -76,7 +75,7 @@ export class ConversationActionsService {
       const isOver = before === 'finished' || hasFailed(before);
       const status = message.run === true ? 'running' : isOver ? 'idle' : null;
       return this.syncRequests.expecting(id, status, () =>
-        this.agentServers.sendMessage(target, id, this.credentials.isSupported(target) ? message : plain),
+        this.agentServers.sendMessage(target, id, this.credentials.dialectOf(target).message(message)),
       );
     });
     return woken;

@@ -104,10 +104,10 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
       this.interrupted.delete(conversation.id);
       return;
     }
-    if (this.credentials.isSupported(target)) {
-      await this.refreshAndRun(target, conversation);
-    } else {
+    if (this.credentials.dialectOf(target).keepsCredentials) {
       await this.runAtStockServer(target, conversation);
+    } else {
+      await this.refreshAndRun(target, conversation);
     }
     await this.repository.setGeneration(conversation.id, target.generation);
     this.pendingMessages.deliver();

@@ -10,7 +10,7 @@ import {
   type StartTaskStatus,
 } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
-import { START_FAILURE_KINDS, type StartFailureKind } from './start/start-step.js';
+import { START_FAILURE_KINDS, type StartFailureKind } from './start/start-failure.js';
 
 /** `unknown`: nothing has been read of it yet. */
 const EXECUTION_STATUSES = [...CONVERSATION_STATUSES, 'unknown'];

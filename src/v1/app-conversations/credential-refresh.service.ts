@@ -8,7 +8,8 @@ import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import { AcpAgents, grantedInputs, toStartedAcpAgent } from './agent-request/acp-agents.js';
-import { agentDialect } from './agent-request/agent-dialect.js';
+import type { AgentDialect } from './agent-request/agent-dialect.js';
+import { agentDialect } from './agent-request/agent-dialects.js';
 import { AgentInputsReader, mcpServerEntries, secretSources } from './agent-request/agent-inputs.reader.js';
 import { agentLimits, type AgentSettings, ownParameters } from './agent-request/agent-settings.js';
 import type { AppConversation } from './conversation.entity.js';
@@ -41,9 +42,8 @@ export class CredentialRefreshService {
     private readonly outside: OutsideCredentials,
   ) {}
 
-  /** The stock agent server has no route for it, and keeps its first credentials. */
-  isSupported({ specId }: RunningSandbox): boolean {
-    return agentDialect(this.specs.find(specId)).hasExtensions;
+  dialectOf({ specId }: RunningSandbox): AgentDialect {
+    return agentDialect(this.specs.find(specId));
   }
 
   /**
@@ -56,7 +56,7 @@ export class CredentialRefreshService {
   ): Promise<RemoteConversation | null> {
     const remote = await this.agentServers.findConversation(target, conversation.id);
     if (remote !== null) {
-      const isOurs = this.isSupported(target) && !target.hasOwnImage;
+      const isOurs = this.dialectOf(target).takesSharedKeys(target);
       const credentials = await this.build(conversation, isOurs, await this.outside.shownSecrets(target));
       const concealer = await this.outside.concealer(target, await this.modelSource(conversation));
       await this.agentServers.giveCredentials(target, conversation.id, await concealer.update(credentials));
@@ -121,7 +121,7 @@ export class CredentialRefreshService {
     target: RunningSandbox,
     { id, user_id: userId }: ConversationRow,
   ): Promise<boolean> {
-    return this.isSupported(target) && (await this.refresh(target, { id, userId })) !== null;
+    return !this.dialectOf(target).keepsCredentials && (await this.refresh(target, { id, userId })) !== null;
   }
 
   /**

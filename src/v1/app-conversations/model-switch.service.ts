@@ -6,8 +6,7 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
-import { agentDialect } from './agent-request/agent-dialect.js';
-import { ownParameters } from './agent-request/agent-settings.js';
+import { agentDialect } from './agent-request/agent-dialects.js';
 import { ModelCatalogue } from '../../settings/model-catalogue.js';
 import { modelVerdict } from './agent-request/settings-check.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
@@ -41,7 +40,7 @@ export class ModelSwitchService {
     const entry = { action: 'conversation.switch_profile', details: { profile: name } } as const;
     await this.actions.change(userId, givenId, entry, async (target, { id }) => {
       const dialect = agentDialect(this.specs.find(target.specId));
-      const isOurs = dialect.hasExtensions && !target.hasOwnImage;
+      const isOurs = dialect.takesSharedKeys(target);
       const { settings } = this.inputs.withDefaults(configuration, { model: null, isOurs });
       const verdict = modelVerdict(settings.llm_model, settings, dialect, this.addresses);
       if (verdict.problem !== null) {
@@ -57,24 +56,14 @@ export class ModelSwitchService {
       }
       const llm = { model, api_key: settings.llm_api_key, base_url: settings.llm_base_url };
       const { price } = await this.catalogue.facts(model);
-      if (dialect.hasExtensions) {
-        const concealer = await this.outside.concealer(target, { profile: name, model: null });
-        const given = await concealer.update({
-          llm_model: llm.model,
-          llm_api_key: llm.api_key,
-          llm_base_url: llm.base_url,
-          llm_parameters: ownParameters(settings.llm_parameters),
-          // The model's cost counts towards the budget only with its price.
-          model_prices: price ? { [model]: price } : {},
-        });
-        await this.agentServers.giveCredentials(target, id, given);
-      } else {
-        // Stock servers keep the first model of a usage id.
-        const usage = `profile:${name}:${Date.now()}`;
-        await this.switchStock(() =>
-          this.agentServers.switchLlm(target, id, { ...settings.llm_parameters, ...llm, usage_id: usage }),
-        );
-      }
+      await dialect.switchModel(this.agentServers, target, id, {
+        profile: name,
+        llm,
+        parameters: settings.llm_parameters,
+        price,
+        conceal: async (request) =>
+          (await this.outside.concealer(target, { profile: name, model: null })).update(request),
+      });
       await this.conversations.update(userId, id, {
         llmModel: model,
         llmBaseUrl: llm.base_url ?? '',
@@ -98,21 +87,6 @@ export class ModelSwitchService {
       }
       await this.conversations.update(userId, id, { llmModel: model });
     });
-  }
-
-  private async switchStock(send: () => Promise<void>): Promise<void> {
-    try {
-      await send();
-    } catch (error) {
-      if (error instanceof AgentServerError && (error.status === 404 || error.status === 405)) {
-        throw new DomainError(
-          'conflict',
-          'The agent server of this sandbox cannot change the model of a conversation: start another one.',
-          { cause: error },
-        );
-      }
-      throw error;
-    }
   }
 }
 

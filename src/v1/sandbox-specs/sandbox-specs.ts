@@ -8,16 +8,12 @@ import {
   type EgressRuleSet,
   egressSchema,
 } from '../../config/egress-rules.js';
-import { podTemplateSchema, type SandboxConfig } from '../../config/sandbox-config.js';
-
-export type SandboxSpecProgram =
-  | { kind: 'native'; image: string | null }
-  | { kind: 'command'; command: string; args: string[] }
-  | { kind: 'image'; image: string; args: string[] };
+import type { PodSettings, SandboxProgram } from '@slipway/sandboxes/sandbox-backend.js';
+import { podTemplateSchema } from '../../config/sandbox-config.js';
 
 export interface SandboxSpec {
   id: string;
-  program: SandboxSpecProgram;
+  program: SandboxProgram;
   /** Shown to every user, so it must not hold secrets. */
   env: Record<string, string>;
   workingDir: string;
@@ -27,12 +23,7 @@ export interface SandboxSpec {
   runtime: string | null;
   network: string | null;
   /** Applies only to pods in a cluster. Null means the backend's default. */
-  pod: {
-    volumeSize: string | null;
-    storageClass: string | null;
-    serviceAccount: string | null;
-    template: SandboxConfig['podTemplate'];
-  } | null;
+  pod: PodSettings | null;
   /** Ports for programs that agents start, by name. The sandbox gets each number in a variable of that name. */
   ports: Readonly<Record<string, number>>;
   /** What sandboxes may reach, besides what the operator's own rules say. Null: those alone. */
@@ -246,7 +237,7 @@ function toSpec(entry: Entry, egress: EgressRuleSet | null, now: Date): SandboxS
   };
 }
 
-function toProgram({ agent_server: agentServer, image, command, args = [] }: Entry): SandboxSpecProgram {
+function toProgram({ agent_server: agentServer, image, command, args = [] }: Entry): SandboxProgram {
   if (command !== undefined) {
     const [program = '', ...words] = Array.isArray(command) ? command : [command];
     return { kind: 'command', command: program, args: [...words, ...args] };

@@ -8,6 +8,7 @@ import { AppConfig } from '../../../config/app-config.js';
 import { parseConfigured, readConfigured } from '../../../config/config.error.js';
 import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
+import type { RemoteConversation } from '../../agent-servers/agent-server.client.js';
 import { type AgentInputs, mcpServerEntries } from './agent-inputs.reader.js';
 import { type AgentSettings, OWN_AGENT } from './agent-settings.js';
 
@@ -226,16 +227,9 @@ function fill(template: string, valueOf: (name: string) => string | null): strin
   return template.replaceAll(PLACEHOLDER, (_, name: string) => valueOf(name) ?? '');
 }
 
-interface AcpAbilities {
-  loadSession: boolean;
-  image: boolean;
-  mcpHttp: boolean;
-  mcpSse: boolean;
-}
-
 /** What an agent of the list cannot do for this user, a sentence each. */
 export function acpLimitations(
-  abilities: AcpAbilities,
+  abilities: NonNullable<RemoteConversation['abilities']>,
   { hasBudget, remoteServers }: { hasBudget: boolean; remoteServers: readonly ('http' | 'sse')[] },
 ): string[] {
   const lost = remoteServers.filter((kind) => !(kind === 'http' ? abilities.mcpHttp : abilities.mcpSse));

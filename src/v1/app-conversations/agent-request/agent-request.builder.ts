@@ -81,7 +81,8 @@ export class AgentRequestBuilder {
     }
     const agent = this.agentOf(request, configuration.settings);
     // What an existing sandbox runs is known when the conversation begins.
-    const isOurs = agent.acp === null && (request.sandbox_id !== null || dialect.hasExtensions);
+    const isOurs =
+      agent.acp === null && (request.sandbox_id !== null || dialect.takesSharedKeys({ hasOwnImage: false }));
     const completed = this.inputs.withDefaults(configuration, { model: request.llm_model, isOurs });
     const model = request.llm_model ?? completed.settings.llm_model;
     return checkSettings({ ...completed, agent, model, dialect }, this.addresses).problem;
@@ -93,7 +94,8 @@ export class AgentRequestBuilder {
       return { problem: unknownProfile(request.llm_profile ?? null) };
     }
     const agent = this.agentOf(request, configuration.settings);
-    const isOurs = agent.acp === null && dialect.hasExtensions && conversation.hasOwnImage !== true;
+    const isOurs =
+      agent.acp === null && dialect.takesSharedKeys({ hasOwnImage: conversation.hasOwnImage === true });
     const completed = this.inputs.withDefaults(configuration, { model: request.llm_model, isOurs });
     const granted = {
       startId: conversation.startId,
@@ -113,10 +115,9 @@ export class AgentRequestBuilder {
     if (verdict.problem !== null) {
       return { problem: verdict.problem };
     }
-    if (agent.acp !== null && !dialect.hasExtensions) {
-      return {
-        problem: `The agent server of this sandbox does not start ${agent.name}: choose a specification with our own.`,
-      };
+    const refusal = agent.acp && dialect.refusal(agent.acp);
+    if (refusal !== null) {
+      return { problem: refusal };
     }
     const acp = agent.acp && toStartedAcpAgent(agent.acp, settings, secrets, request.llm_model);
     const { model } = verdict;
@@ -133,7 +134,7 @@ export class AgentRequestBuilder {
       config: this.config.agent,
       mcpConfig,
       secrets: acp?.secrets ?? secrets,
-      git: dialect.hasExtensions ? await this.inputs.gitAccess(use, settings, credentials) : null,
+      git: await dialect.unpublished(() => this.inputs.gitAccess(use, settings, credentials)),
       outboundAllowlist: this.config.outbound.allowlist,
       skills: this.skills.all(),
     });
@@ -141,7 +142,11 @@ export class AgentRequestBuilder {
     const notes = [
       ...dialect.ineffectiveSettings(settings, mcpConfig),
       ...referencedSecrets(mcpConfig).map(missingSecret),
-      ...requestNotes(request, stored.secrets, agent.acp === null && dialect.hasExtensions),
+      ...requestNotes(
+        request,
+        stored.secrets,
+        agent.acp === null && body.slipway?.result_schema !== undefined,
+      ),
       ...(acp?.notes ?? []),
     ];
     if (acp === null || agent.acp === null) {

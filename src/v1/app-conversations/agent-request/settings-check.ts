@@ -64,9 +64,9 @@ export function modelVerdict(
   if (model === null || model.trim() === '') {
     return { problem: 'No model is set: choose one in the settings (llm_model), or in the request.' };
   }
+  const { endpoint, toCheck } = dialect.modelServer(model, settings.llm_base_url);
   const problem =
-    modelProblem(model, settings, dialect) ??
-    addressProblem('llm_base_url', dialect.addressToCheck(model, settings.llm_base_url), addresses);
+    modelProblem(model, settings, endpoint) ?? addressProblem('llm_base_url', toCheck, addresses);
   return problem === null ? { problem, model } : { problem };
 }
 
@@ -79,13 +79,12 @@ function usesBaseUrl({ env }: AcpAgent): boolean {
 function modelProblem(
   model: string,
   { llm_base_url: baseUrl, llm_api_key: apiKey }: AgentSettings,
-  dialect: AgentDialect,
+  endpoint: ReturnType<AgentDialect['modelServer']>['endpoint'],
 ): string | null {
   if (baseUrl !== null && baseUrl.trim() !== '') {
     // A model server of the user may need no key.
     return null;
   }
-  const endpoint = dialect.endpoint(model, baseUrl);
   if (endpoint && 'problem' in endpoint) {
     return endpoint.problem;
   }

@@ -102,13 +102,8 @@ export class PendingMessagesWorker extends LeasedWorker<DueMessage> {
       return true;
     }
     this.sandboxes.touch(sandboxId);
-    const body = {
-      role: 'user' as const,
-      content,
-      run: true,
-      // A restored database does not know that it was delivered.
-      ...(this.credentials.isSupported(target) && { id }),
-    };
+    // The id, as a restored database does not know that it was delivered.
+    const body = this.credentials.dialectOf(target).message({ role: 'user', content, run: true, id });
     await this.syncRequests.expecting(conversationId, 'running', () =>
       this.credentials.runWithRefresh(target, conversation, () =>
         this.agentServers.sendMessage(target, conversationId, body),

@@ -11,7 +11,7 @@ import { SandboxQueries, type SandboxSnapshot } from '../../sandboxes/sandbox.qu
 import { SandboxesService } from '../../sandboxes/sandboxes.service.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
-import { StartFailure } from './start-step.js';
+import { StartFailure } from './start-failure.js';
 
 /** Renewed while the start goes on. */
 export const KEEP_ALIVE_SECONDS = 120;

@@ -12,7 +12,8 @@ import { OutsideCredentials } from '../outside-credentials/outside-credentials.j
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { Delegation } from './delegation.js';
-import { type StartContext, StartFailure } from './start-step.js';
+import { StartFailure } from './start-failure.js';
+import type { StartContext } from './prepare-repository.step.js';
 
 /** STARTING_CONVERSATION: stores our rows, then the agent server finds or creates its part by the same id. */
 @Injectable()

@@ -8,25 +8,30 @@ import {
 } from '../../../git-providers/repository-access.service.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
+import type { AgentDialect } from '../agent-request/agent-dialect.js';
 import type { AgentSettings } from '../agent-request/agent-settings.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
 import { newBranchOf, startsInHead, type StartTask, visibleSecrets } from '../start-task.entity.js';
 import { headBranch, type WorkPlace, workPlaceNote } from '../work-places/work-place.js';
 import { changeRequestOf, forkPolicy, WorkPlaces } from '../work-places/work-places.service.js';
-import {
-  type CheckoutPlan,
-  committerCommands,
-  RepositoryCheckout,
-  shellQuote,
-} from './repository-checkout.js';
-import { type StartContext, StartFailure, tailOf } from './start-step.js';
+import { type CheckoutPlan, committerCommands, RepositoryCheckout } from './repository-checkout.js';
+import { StartFailure, tailOf } from './start-failure.js';
 
 /** The step is tried again after these. */
 const TRANSIENT: readonly ErrorKind[] = ['rate_limited', 'bad_gateway', 'gateway_timeout', 'unavailable'];
 const COMMAND_TIMEOUT_SECONDS = 60;
 const NO_SUBMODULES =
   'Submodules are not fetched: the key that started this is for some repositories only, and the git token is in the sandbox (SANDBOX_CREDENTIALS).';
+
+/** What a step in the sandbox works with. */
+export interface StartContext {
+  task: StartTask;
+  sandbox: RunningSandbox;
+  dialect: AgentDialect;
+  /** The specification's folder; null when it is not configured any more. */
+  specWorkingDir: string | null;
+}
 
 interface PreparedFolder {
   workingDir: string;
@@ -105,7 +110,7 @@ export class PrepareRepositoryStep {
       filter: either(task.request.clone_filter, settings.clone_filter),
     };
     const [said, place] = await Promise.all([
-      this.checkout.run(sandbox, dialect, { ...source, credential, ...parts, folder, identity }, signal),
+      dialect.checkOut(this.checkout, sandbox, { ...source, credential, ...parts, folder, identity }, signal),
       finding,
     ]);
     const notices = [
@@ -163,27 +168,17 @@ export class PrepareRepositoryStep {
     }
   }
 
-  /**
-   * Our agent server is in its working folder; for a stock one the specification names it. The commands run there.
-   */
   private async makeWorkingFolder(
     { sandbox, dialect, specWorkingDir }: StartContext,
     commands: readonly string[],
     signal: AbortSignal,
   ): Promise<string> {
-    const enter =
-      !dialect.hasExtensions && specWorkingDir !== null
-        ? [`folder=${shellQuote(specWorkingDir)}`, ENTER_WORKSPACE]
-        : [];
-    const call = {
-      command: ['set -e', ...enter, ...commands, 'pwd -P'].join('\n'),
-      cwd: null,
+    const { exitCode, stdout, output } = await dialect.runInWorkspace(this.commands, sandbox, {
+      workspace: specWorkingDir,
+      command: ['set -e', ...commands, 'pwd -P'].join('\n'),
       timeoutSeconds: COMMAND_TIMEOUT_SECONDS,
       signal,
-    };
-    const { exitCode, stdout, output } = await (dialect.hasExtensions
-      ? this.commands.runShort(sandbox, call)
-      : this.commands.run(sandbox, call));
+    });
     const folder = stdout.trim().split('\n').at(-1) ?? '';
     if (exitCode !== 0 || !folder.startsWith('/')) {
       throw new StartFailure(
@@ -199,9 +194,6 @@ export class PrepareRepositoryStep {
 function either<T>(asked: T | null | undefined, stored: T | null): T | null {
   return asked === undefined ? stored : asked;
 }
-
-/** Backends that can say so set the folder. */
-const ENTER_WORKSPACE = 'folder=${OH_WORKSPACE_PATH:-$folder}; mkdir -p -- "$folder"; cd -- "$folder"';
 
 /** Does nothing if the sandbox has no git, as the agent may have other work. */
 function initCommands(identity: GitIdentity | null): string[] {

@@ -13,8 +13,7 @@ import { AgentServerCommands } from '../../agent-servers/agent-server.commands.j
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
-import type { AgentDialect } from '../agent-request/agent-dialect.js';
-import { StartFailure, tailOf } from './start-step.js';
+import { StartFailure, tailOf } from './start-failure.js';
 
 const CLONE_TIMEOUT_SECONDS = 600;
 /** The credential helper would answer every server that a submodule names. */
@@ -52,9 +51,10 @@ export interface CheckoutPlan {
   identity: GitIdentity | null;
 }
 
-type CheckoutResult = Pick<GitPrepareResponse, 'ok' | 'failure' | 'output' | 'notices'>;
-
-/** Checks repositories out inside sandboxes. Credentials reach no address, argument, configuration or log. */
+/**
+ * Checks repositories out inside sandboxes. Credentials reach no address, argument, configuration or log. Both ways do
+ * nothing where the repository exists, return notes for the user, and throw StartFailure.
+ */
 @Injectable()
 export class RepositoryCheckout {
   constructor(
@@ -63,28 +63,9 @@ export class RepositoryCheckout {
     private readonly http: AgentServerHttp,
   ) {}
 
-  /** Does nothing where the repository exists; returns notes for the user. Throws StartFailure. */
-  async run(
-    target: AgentServerTarget,
-    dialect: AgentDialect,
-    plan: CheckoutPlan,
-    signal: AbortSignal,
-  ): Promise<string[]> {
-    const { ok, failure, output, notices } = dialect.hasExtensions
-      ? await this.throughRoute(target, plan, signal)
-      : await this.byCommand(target, plan, signal);
-    if (!ok) {
-      throw new StartFailure('repository', checkoutFailure(plan, failure ?? 'failed', output));
-    }
-    return notices;
-  }
-
-  private async throughRoute(
-    target: AgentServerTarget,
-    plan: CheckoutPlan,
-    signal: AbortSignal,
-  ): Promise<CheckoutResult> {
-    return this.agentServers.prepareRepository(
+  /** Asks our own agent server. */
+  async byRoute(target: AgentServerTarget, plan: CheckoutPlan, signal: AbortSignal): Promise<string[]> {
+    const result = await this.agentServers.prepareRepository(
       target,
       {
         url: plan.url,
@@ -105,14 +86,11 @@ export class RepositoryCheckout {
       },
       signal,
     );
+    return noticesOf(plan, result);
   }
 
   /** Clones by shell command, on agent servers without a route for checkouts. */
-  private async byCommand(
-    target: AgentServerTarget,
-    plan: CheckoutPlan,
-    signal: AbortSignal,
-  ): Promise<CheckoutResult> {
+  async byCommand(target: AgentServerTarget, plan: CheckoutPlan, signal: AbortSignal): Promise<string[]> {
     const secretFile = plan.credential ? `/tmp/slipway-${randomUUID()}` : null;
     if (plan.credential && secretFile !== null) {
       // The agent server logs commands; this file is gone before git starts.
@@ -130,8 +108,18 @@ export class RepositoryCheckout {
     if (plan.submodules || plan.lfs) {
       notices.push(NO_PARTS);
     }
-    return { ok, failure: ok ? null : failureOfOutput(output), output, notices };
+    return noticesOf(plan, { ok, failure: ok ? null : failureOfOutput(output), output, notices });
   }
+}
+
+function noticesOf(
+  plan: CheckoutPlan,
+  { ok, failure, output, notices }: Pick<GitPrepareResponse, 'ok' | 'failure' | 'output' | 'notices'>,
+): string[] {
+  if (!ok) {
+    throw new StartFailure('repository', checkoutFailure(plan, failure ?? 'failed', output));
+  }
+  return notices;
 }
 
 type FailedPlan = Pick<CheckoutPlan, 'provider' | 'name' | 'branch' | 'credential' | 'withheld'>;

@@ -5,7 +5,8 @@ import { AgentSecretsReader } from '../../../settings/secrets/agent-secrets.read
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
 import { visibleSecrets } from '../start-task.entity.js';
-import { type StartContext, StartFailure, tailOf } from './start-step.js';
+import { StartFailure, tailOf } from './start-failure.js';
+import type { StartContext } from './prepare-repository.step.js';
 
 /** What exceeds the limits of one variable, or of all together, does not reach the agent. */
 const MAX_VARIABLE = 32_768;
@@ -163,7 +164,7 @@ export class SetUpStep {
     const { sandbox_id: given, parent_conversation_id: parent } = task.request;
     // Where an agent may be at work, it could read them.
     const isFirst = given === null && parent === null;
-    const env = isFirst && dialect.hasExtensions ? await this.secretsOf(task, sandbox) : null;
+    const env = isFirst ? await dialect.unpublished(() => this.secretsOf(task, sandbox)) : null;
     const { exitCode, output } = await this.commands.run(sandbox, {
       command: SETUP_SCRIPT,
       cwd: task.workingDir,

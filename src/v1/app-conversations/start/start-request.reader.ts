@@ -8,16 +8,13 @@ import { GitProviderError } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
 import { GIT_SERVERS, workPage } from '../../../git-providers/git-servers.js';
 import { InstallationTokens } from '../../../git-providers/tokens/installation-tokens.js';
+import type { SuggestedTaskDto } from '../../../suggested-tasks/suggested-tasks.dto.js';
 import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
 import { MAX_MESSAGE_TEXT } from '../api/dto/conversation-actions.dto.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import { toStartMessage } from '../message-parts.js';
 import { type StartRequest, visibleSecrets } from '../start-task.entity.js';
-import {
-  type SuggestedTask,
-  suggestedTaskPrompt,
-  type TaskGitServer,
-} from '../suggested-task/suggested-task-prompt.js';
+import { suggestedTaskPrompt, type TaskGitServer } from '../suggested-task/suggested-task-prompt.js';
 
 /** Makes a request of a body, and of the suggested task that it may name. */
 @Injectable()
@@ -102,7 +99,7 @@ export class StartRequestReader {
   /** The git server of a suggested task as the agent will see it. */
   private async gitServer(
     userId: string,
-    { git_provider: provider, repo: repository, issue_number: number, task_type: type }: SuggestedTask,
+    { git_provider: provider, repo: repository, issue_number: number, task_type: type }: SuggestedTaskDto,
     request: StartRequest,
   ): Promise<TaskGitServer & { url: string | null }> {
     const hosts = await this.tokens.hosts(userId);
@@ -195,7 +192,11 @@ function bytesOf(value: unknown): number {
 }
 
 /** The task determines message, repository and pull request; a given trigger stays. */
-function withSuggestedTask(request: StartRequest, task: SuggestedTask, server: TaskGitServer): StartRequest {
+function withSuggestedTask(
+  request: StartRequest,
+  task: Readonly<SuggestedTaskDto>,
+  server: TaskGitServer,
+): StartRequest {
   const isChangeRequest = !['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(task.task_type);
   return {
     ...request,

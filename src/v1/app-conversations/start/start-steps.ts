@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
-import { agentDialect } from '../agent-request/agent-dialect.js';
+import { agentDialect } from '../agent-request/agent-dialects.js';
 import type { AgentConfiguration } from '../agent-request/agent-inputs.reader.js';
 import type { CheckedConfiguration } from '../agent-request/agent-request.builder.js';
 import { ConversationRepository } from '../conversation.repository.js';
@@ -10,9 +10,9 @@ import { StartTaskRepository } from '../start-task.repository.js';
 import { isForeign, type WorkPlace } from '../work-places/work-place.js';
 import { AwaitSandboxStep } from './await-sandbox.step.js';
 import { BeginConversationStep } from './begin-conversation.step.js';
-import { PrepareRepositoryStep } from './prepare-repository.step.js';
+import { PrepareRepositoryStep, type StartContext } from './prepare-repository.step.js';
 import { SetUpStep } from './set-up.step.js';
-import { type StartContext, StartFailure } from './start-step.js';
+import { StartFailure } from './start-failure.js';
 
 /** Which step a start makes in which status, and what its task keeps of it. */
 @Injectable()

@@ -10,7 +10,7 @@ import { isFinished, type StartTask } from '../start-task.entity.js';
 import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
 import { KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
 import { StartRequestResolver } from './start-request.resolver.js';
-import { StartFailure, type StartFailureKind } from './start-step.js';
+import { StartFailure, type StartFailureKind } from './start-failure.js';
 import { StartSteps } from './start-steps.js';
 
 const KEEP_ALIVE_EVERY_MS = (KEEP_ALIVE_SECONDS * 1000) / 2;

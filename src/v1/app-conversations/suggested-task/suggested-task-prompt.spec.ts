@@ -5,14 +5,15 @@ import type { ApiGuide } from '../../../git-providers/git-provider.js';
 import * as github from '../../../git-providers/github/github.mapper.js';
 import * as gitlab from '../../../git-providers/gitlab/gitlab.mapper.js';
 import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/collect-candidates.js';
-import { type SuggestedTask, suggestedTaskPrompt } from './suggested-task-prompt.js';
+import type { SuggestedTaskDto } from '../../../suggested-tasks/suggested-tasks.dto.js';
+import { suggestedTaskPrompt } from './suggested-task-prompt.js';
 
 /** With how a change is called there, where it is, and where checks, comments and issues are. */
 interface Server {
   apiUrl: string;
   tokenVariable: string;
   toApiGuide(apiUrl: string, repository: string, number: number): ApiGuide;
-  task: Pick<SuggestedTask, 'git_provider' | 'repo'>;
+  task: Pick<SuggestedTaskDto, 'git_provider' | 'repo'>;
   change: string;
   url: string;
   checks: string;

@@ -1,15 +1,6 @@
-import type { ApiGuide, ProviderType } from '../../../git-providers/git-provider.js';
+import type { ApiGuide } from '../../../git-providers/git-provider.js';
 import type { TaskType } from '../../../suggested-tasks/collect-candidates.js';
-
-/** A task as `GET /api/user/suggested-tasks` lists it. */
-export interface SuggestedTask {
-  git_provider: ProviderType;
-  task_type: TaskType;
-  repo: string;
-  /** 0 for CREATE_MICROAGENT. */
-  issue_number: number;
-  title: string;
-}
+import type { SuggestedTaskDto } from '../../../suggested-tasks/suggested-tasks.dto.js';
 
 export interface TaskGitServer {
   /** Tells the agent how to find what it needs without a command-line client of the server. */
@@ -19,7 +10,7 @@ export interface TaskGitServer {
 }
 
 /** Names repository, number and title; the agent looks up what changes (branches, logs, comments) itself. */
-export function suggestedTaskPrompt(task: SuggestedTask, server: TaskGitServer): string {
+export function suggestedTaskPrompt(task: SuggestedTaskDto, server: TaskGitServer): string {
   const paragraphs = [
     ...PARAGRAPHS[task.task_type](task, server.guide),
     ...(task.task_type === 'CREATE_MICROAGENT' ? [] : [accessParagraph(server)]),
@@ -27,7 +18,7 @@ export function suggestedTaskPrompt(task: SuggestedTask, server: TaskGitServer):
   return paragraphs.join('\n\n');
 }
 
-const PARAGRAPHS: Record<TaskType, (task: SuggestedTask, guide: ApiGuide) => string[]> = {
+const PARAGRAPHS: Record<TaskType, (task: SuggestedTaskDto, guide: ApiGuide) => string[]> = {
   MERGE_CONFLICTS: (task, guide) => [
     `${changeTitle(task, guide)} cannot be merged: its branch conflicts with the branch it shall go into. Resolve the conflicts.`,
     findBranch(guide),
@@ -77,7 +68,7 @@ const PARAGRAPHS: Record<TaskType, (task: SuggestedTask, guide: ApiGuide) => str
   ],
 };
 
-function changeTitle(task: SuggestedTask, { noun, change }: ApiGuide): string {
+function changeTitle(task: SuggestedTaskDto, { noun, change }: ApiGuide): string {
   return `The ${noun} ${change} of ${task.repo}, ${quoted(task.title)},`;
 }
 

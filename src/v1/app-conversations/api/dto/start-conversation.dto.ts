@@ -32,7 +32,7 @@ import {
 } from '../../conversation.entity.js';
 import { type FollowDto, FollowField } from '../../followed/follow.dto.js';
 import { FORK_POLICIES, type ForkPolicy } from '../../work-places/work-place.js';
-import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
+import type { SuggestedTaskDto } from '../../../../suggested-tasks/suggested-tasks.dto.js';
 import { InitialMessageDto, MAX_MESSAGE_TEXT } from './conversation-actions.dto.js';
 import { MAX_METADATA_LENGTH, Metadata, Tags, VisibilityField } from './conversation.dto.js';
 
@@ -59,7 +59,7 @@ class PluginDto {
 const MAX_TASK_TITLE_LENGTH = 1000;
 
 /** A task as `GET /api/user/suggested-tasks` returned it. */
-class SuggestedTaskInputDto implements SuggestedTask {
+class SuggestedTaskInputDto implements SuggestedTaskDto {
   @ProviderName('Where the repository is.', { required: true }) git_provider: ProviderType;
 
   @Choice('What to do.', {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { commandServer, remoteServer } from '../../../../test/support/sample-tool-servers.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import { AGENT_DIALECTS } from './agent-dialect.js';
+import { AGENT_DIALECTS } from './agent-dialects.js';
 import { type AgentSettings, agentSettings } from './agent-settings.js';
 import type { AgentStart } from './agent-dialect.js';
 

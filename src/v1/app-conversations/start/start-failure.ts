@@ -1,17 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
 import { textTail } from '@slipway/common/well-formed-text.js';
-import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
-import type { AgentDialect } from '../agent-request/agent-dialect.js';
-import type { StartTask } from '../start-task.entity.js';
-
-/** What a step in the sandbox works with. */
-export interface StartContext {
-  task: StartTask;
-  sandbox: RunningSandbox;
-  dialect: AgentDialect;
-  /** The specification's folder; null when it is not configured any more. */
-  specWorkingDir: string | null;
-}
 
 /** Classes of failures that operators can act on. */
 export const START_FAILURE_KINDS = [
