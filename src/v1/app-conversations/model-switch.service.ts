@@ -57,8 +57,9 @@ export class ModelSwitchService {
       }
       const llm = { model, api_key: settings.llm_api_key, base_url: settings.llm_base_url };
       const { price } = await this.catalogue.facts(model);
+      const use = { profile: name, model: null };
       if (dialect.hasExtensions) {
-        const concealer = await this.outside.concealer(target, { profile: name, model: null });
+        const concealer = await this.outside.concealer(target, use);
         const given = await concealer.update({
           llm_model: llm.model,
           llm_api_key: llm.api_key,
@@ -71,9 +72,10 @@ export class ModelSwitchService {
       } else {
         // Stock servers keep the first model of a usage id.
         const usage = `profile:${name}:${Date.now()}`;
-        await this.switchStock(() =>
-          this.agentServers.switchLlm(target, id, { ...settings.llm_parameters, ...llm, usage_id: usage }),
-        );
+        const concealer = await this.outside.concealer(target, { ...use, stock: true });
+        const given = { ...settings.llm_parameters, ...llm, usage_id: usage };
+        const api_key = await concealer.text(llm.api_key);
+        await this.switchStock(() => this.agentServers.switchLlm(target, id, { ...given, api_key }));
       }
       await this.conversations.update(userId, id, {
         llmModel: model,

@@ -43,9 +43,9 @@ export class EgressPoliciesService {
     }
     const hasOutside = isOutside(sandbox.egressMode);
     const holder = { sandboxId: sandbox.id, userId: sandbox.userId };
-    const [open, injections, once] = await Promise.all([
+    const [open, { injections, agentHosts }, once] = await Promise.all([
       this.openHosts.of(sandbox.userId, sandbox.id),
-      hasOutside ? this.credentials.injections(holder) : [],
+      hasOutside ? this.credentials.injections(holder) : { injections: [], agentHosts: [] },
       this.permits.list(sandbox.id),
     ]);
     // What is above may take seconds, and a setup ends meanwhile.
@@ -53,7 +53,7 @@ export class EgressPoliciesService {
     if (current === null) {
       return null;
     }
-    const { phase, layers } = await this.layers.of(current, open);
+    const { phase, layers } = await this.layers.of(current, [...open, ...agentHosts]);
     const maxAgeSeconds = hasOutside ? OUTSIDE_MAX_AGE_SECONDS : MAX_AGE_SECONDS;
     return tellablePolicy({
       sandbox: sandbox.id,

@@ -20,7 +20,7 @@ import {
   RepositoryCheckout,
   shellQuote,
 } from './repository-checkout.js';
-import { type StartContext, StartFailure, tailOf } from './start-step.js';
+import { keyUse, type StartContext, StartFailure, tailOf } from './start-step.js';
 
 /** The step is tried again after these. */
 const TRANSIENT: readonly ErrorKind[] = ['rate_limited', 'bad_gateway', 'gateway_timeout', 'unavailable'];
@@ -64,14 +64,14 @@ export class PrepareRepositoryStep {
   async run(context: StartContext, settings: AgentSettings, signal: AbortSignal): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
     const identity = gitIdentity(settings);
-    const { llm_profile: profile = null, llm_model: model } = task.request;
     const {
       sandbox_id: givenSandbox,
       selected_repository: repository,
       git_provider: provider,
     } = task.request;
     const work = repository === null ? null : { repository, provider };
-    await this.outside.prepare(sandbox, { profile, model }, visibleSecrets([task.request]), work);
+    const use = keyUse(context, settings.agent);
+    await this.outside.prepare(sandbox, use, visibleSecrets([task.request]), work);
     if (task.workingDir !== null) {
       // The parent conversation prepared it.
       return { workingDir: task.workingDir, notices: [] };

@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { textTail } from '@slipway/common/well-formed-text.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
+import type { KeyUse } from '../outside-credentials/concealer.js';
 import type { StartTask } from '../start-task.entity.js';
 
 /** What a step in the sandbox works with. */
@@ -42,6 +43,20 @@ export class StartFailure extends Error {
     super(message, options);
     this.name = 'StartFailure';
   }
+}
+
+/** Whose keys it is given. @param agent of the settings */
+export function keyUse(
+  { task, dialect }: Pick<StartContext, 'task' | 'dialect'>,
+  agent: string | null,
+): KeyUse {
+  const { agent: named, llm_profile: profile = null, llm_model: model } = task.request;
+  return {
+    agent: named ?? agent,
+    profile,
+    model,
+    ...(!dialect.hasExtensions && { stock: true as const }),
+  };
 }
 
 const MAX_LINES = 20;
