@@ -26,7 +26,27 @@ const backend = new InProcessSandboxBackend();
 const agents = path.join(tmpdir(), `agents-${randomUUID()}.json`);
 beforeAll(async () => {
   const env = { KEY: 'key:${PAY_KEY}' };
-  await writeFile(agents, JSON.stringify([{ name: 'payer', command: 'payer', secrets: ['PAY_KEY'], env }]));
+  const keys = ['llm_api_key', 'CODER_KEY', 'search_api_key'];
+  const coder = {
+    command: 'coder',
+    secrets: keys,
+    env: {
+      ANTHROPIC_API_KEY: '${llm_api_key}',
+      OPENAI_API_KEY: '${CODER_KEY}',
+      GEMINI_API_KEY: OPERATORS,
+      SEARCH: '${search_api_key}',
+    },
+  };
+  const own = { command: 'own', secrets: ['llm_api_key'], env: { OWN_KEY: 'key ${llm_api_key}' } };
+  const list = [
+    { name: 'payer', command: 'payer', secrets: ['PAY_KEY'], env },
+    { name: 'coder', ...coder },
+    { name: 'addressed', ...own, env: { ...own.env, CONFIG: '{"url": "${llm_base_url}"}' } },
+    { name: 'hosted', ...own, hosts: ['llm.example:8443'] },
+    { name: 'unknown', ...own },
+    { name: 'inside', ...coder, credentials: 'inside' },
+  ];
+  await writeFile(agents, JSON.stringify(list));
 });
 afterAll(async () => rm(agents));
 const app = useTestApp(
@@ -36,6 +56,7 @@ const app = useTestApp(
 
 const VALUE = 'sk_live_0123456789abcdefghij';
 const OTHER_VALUE = 'sk_live_9876543210abcdefghij';
+const OPERATORS = 'AIzaSyOfTheOperator0123456789abcdefghi';
 const LLM = { llm_model: 'openai/m', llm_api_key: 'sk-abcdefghijklmnop0123456789' };
 
 let owner: TestUser;
@@ -73,8 +94,9 @@ const given = async (target: RunningSandbox, agent: string | null = null): Promi
   const kind = agent === null ? {} : { agent, agentKind: 'acp' as const };
   const { id } = await new ConversationRows(app).conversation(owner.id, kind);
   const conversation = { id, userId: owner.id };
-  const built = await refresh.build(conversation, true, await outside.shownSecrets(target));
-  return await (await outside.concealer(target)).update(built);
+  const built = await refresh.build(conversation, true, await outside.shownSecrets(target, agent));
+  const use = agent === null ? null : { agent, profile: null, model: null };
+  return await (await outside.concealer(target, use)).update(built);
 };
 
 beforeEach(async () => {
@@ -218,6 +240,81 @@ describe('a secret with hosts', () => {
       files: { args: [`--key=${shown}`], env: { K: shown } },
       shttp_0: { headers: { Authorization: `Bearer ${shown}` } },
     });
+  });
+});
+
+describe('keys of an agent of the operator’s list', () => {
+  const SEARCH = 'tvly-0123456789abcdefgh';
+  const hostsOf = async (target: RunningSandbox, value: string): Promise<unknown> =>
+    (await injections(target, value)).map(({ placeholder, hosts, headers }) => [
+      placeholder.length,
+      hosts,
+      headers.includes('x-api-key'),
+    ]);
+
+  beforeEach(async () => {
+    await store({ name: 'CODER_KEY', value: OTHER_VALUE });
+    await settings({ search_api_key: SEARCH });
+  });
+
+  it('are placeholders of their form, which become values towards the hosts that its variables are for', async () => {
+    const target = await started({ agent: 'acp:coder' });
+    const { secrets, acp } = await given(target, 'acp:coder');
+    const sent = JSON.stringify({ secrets, acp });
+    for (const value of [LLM.llm_api_key, OTHER_VALUE, OPERATORS, SEARCH]) {
+      expect(sent).not.toContain(value);
+    }
+    expect(secrets).toMatchObject({
+      ANTHROPIC_API_KEY: { value: expect.stringMatching(/^sk-[a-z0-9]{26}$/) },
+    });
+    expect(acp?.acp_env).toMatchObject({ GEMINI_API_KEY: expect.stringMatching(/^AIza[\w]{34}$/) });
+    expect(await hostsOf(target, LLM.llm_api_key)).toEqual([
+      [29, [{ host: 'api.anthropic.com', paths: ['/v1/*'] }], true],
+    ]);
+    expect(await hostsOf(target, OTHER_VALUE)).toEqual([
+      [28, [{ host: 'api.openai.com', paths: ['/v1/*'] }], true],
+    ]);
+    expect(await hostsOf(target, OPERATORS)).toEqual([
+      [38, [{ host: 'generativelanguage.googleapis.com', paths: ['/*'] }], true],
+    ]);
+    expect(await hostsOf(target, SEARCH)).toEqual([[23, [{ host: 'api.tavily.com', paths: ['/*'] }], false]]);
+    // What was there before its start, so that nothing waits for proxies.
+    expect(await given(target, 'acp:coder')).toMatchObject({ secrets });
+    await settings({ llm_api_key: `${LLM.llm_api_key}-changed` });
+    expect(await injections(target, `${LLM.llm_api_key}-changed`)).toHaveLength(1);
+    expect(await asked(target, 'CODER_KEY')).not.toContain(OTHER_VALUE);
+  });
+
+  it.each([
+    ['of the settings, where it is told that', 'addressed', { host: 'models.example', paths: ['/v1/*'] }],
+    ['that the list says', 'hosted', { host: 'llm.example', port: 8443 }],
+  ])('go to the address %s', async (_what, name, host) => {
+    await settings({ llm_base_url: 'https://models.example/v1' });
+    const target = await started({ agent: `acp:${name}` });
+    const { secrets } = await given(target, `acp:${name}`);
+    const [injection] = await injections(target, LLM.llm_api_key);
+    expect(injection?.hosts).toEqual([host]);
+    expect(secrets).toMatchObject({ OWN_KEY: { value: `key ${injection?.placeholder}` } });
+  });
+
+  it('open those hosts, whatever the rules of the sandbox say', async () => {
+    const target = await started({ agent: 'acp:coder', egress: { default: 'deny' } });
+    const { layers } = await egressPolicy(app, backend, target.sandboxId);
+    expect(layers).toMatchObject([
+      { default: 'deny', allow: expect.arrayContaining([{ host: 'generativelanguage.googleapis.com' }]) },
+    ]);
+  });
+
+  it.each([
+    ['unknown', /acp:unknown has llm_api_key in its sandbox, in clear: .* to which host/],
+    ['inside', /acp:inside has llm_api_key, CODER_KEY, search_api_key in its sandbox, in clear: .* no proxy/],
+  ])('are in its sandbox where they cannot be outside, and the start says so: %s', async (name, words) => {
+    const starts = new StartsClient(app, owner);
+    const { notes, sandboxId } = await starts.reached(await starts.start({ agent: `acp:${name}` }), 'READY');
+    expect(notes.join('\n')).toMatch(words);
+    const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(sandboxId ?? '');
+    expect(JSON.stringify(target && (await given(target, `acp:${name}`)))).toContain(LLM.llm_api_key);
+    expect(target && (await injections(target, LLM.llm_api_key))).toEqual([]);
   });
 });
 

@@ -1,6 +1,7 @@
 import * as http from 'node:http';
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { rootCertificates } from 'node:tls';
 import { CLUSTER_NAMES, destinationsOf, proxyExemptions } from '@slipway/common/http/address-rules.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import type { EgressAccess, SandboxLaunch } from './sandbox-backend.js';
@@ -15,6 +16,19 @@ export const BUNDLE_VARIABLES = [
   'CURL_CA_BUNDLE',
   'GIT_SSL_CAINFO',
 ];
+/** By which TLS is opened towards a program that is not ours; null: there is none, or our agent server sees to it itself. */
+export function foreignAuthority({
+  program,
+  egress,
+}: Pick<SandboxLaunch, 'program' | 'egress'>): string | null {
+  return program.kind === 'native' ? null : (egress?.authority ?? null);
+}
+
+/** A file that has the well-known authorities and this one. */
+export function authorityBundle(authority: string): string {
+  return [...rootCertificates, authority, ''].join('\n');
+}
+
 /** Numbered like an operator's other authorities: our agent server trusts it, and has the programs of tools trust it. */
 const EGRESS_AUTHORITY = 'SLIPWAY_AUTHORITY_1000';
 /** Variables that our agent server passes on to tools, besides those it knows by name. */

@@ -46,6 +46,7 @@ import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository, RemovedConversation } from './conversation.repository.js';
 import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
+import { AgentKeysReader } from './outside-credentials/agent-keys.reader.js';
 import { GitInjections } from './outside-credentials/git-injections.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { PlaceholderRepository, SandboxPlaceholder } from './outside-credentials/placeholder.repository.js';
@@ -140,6 +141,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationStarter,
     Delegation,
     AcpAgents,
+    AgentKeysReader,
     GitInjections,
     OutsideCredentials,
     OwnToolServer,

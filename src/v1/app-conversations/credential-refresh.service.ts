@@ -16,7 +16,7 @@ import type { AppConversation } from './conversation.entity.js';
 import { ConversationQueries } from './conversation.queries.js';
 import type { ConversationRow } from './conversation-row.js';
 import { ConversationRepository } from './conversation.repository.js';
-import type { ModelSource } from './outside-credentials/concealer.js';
+import type { KeyUse } from './outside-credentials/concealer.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { StartTaskRepository } from './start-task.repository.js';
 import { Delegation } from './start/delegation.js';
@@ -57,25 +57,24 @@ export class CredentialRefreshService {
     const remote = await this.agentServers.findConversation(target, conversation.id);
     if (remote !== null) {
       const isOurs = this.dialectOf(target).takesSharedKeys(target);
-      const credentials = await this.build(conversation, isOurs, await this.outside.shownSecrets(target));
-      const concealer = await this.outside.concealer(target, await this.modelSource(conversation));
+      const use = await this.keyUse(conversation);
+      const shown = await this.outside.shownSecrets(target, use.agent);
+      const credentials = await this.build(conversation, isOurs, shown);
+      const concealer = await this.outside.concealer(target, use);
       await this.agentServers.giveCredentials(target, conversation.id, await concealer.update(credentials));
     }
     return remote;
   }
 
-  /** The same as at its start, unless another profile was chosen since; null for an agent that has keys of its own. */
-  private async modelSource({
-    id,
-    userId,
-  }: Pick<AppConversation, 'id' | 'userId'>): Promise<ModelSource | null> {
+  /** The same as at its start, unless another profile was chosen since. */
+  private async keyUse({ id, userId }: Pick<AppConversation, 'id' | 'userId'>): Promise<KeyUse> {
     const [begun, start] = await Promise.all([
       this.conversations.find(userId, id),
       this.tasks.ofConversation(userId, id),
     ]);
     const profile = begun?.llmProfile ?? null;
     const { llm_profile: first = null, llm_model: model = null } = start?.request ?? {};
-    return begun?.agent ? null : { profile, model: profile === first ? model : null };
+    return { agent: begun?.agent ?? null, profile, model: profile === first ? model : null };
   }
 
   /**

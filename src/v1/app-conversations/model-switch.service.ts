@@ -56,13 +56,14 @@ export class ModelSwitchService {
       }
       const llm = { model, api_key: settings.llm_api_key, base_url: settings.llm_base_url };
       const { price } = await this.catalogue.facts(model);
+      const use = { profile: name, model: null, ...(dialect.choosesAddresses && { stock: true as const }) };
       await dialect.switchModel(this.agentServers, target, id, {
         profile: name,
         llm,
         parameters: settings.llm_parameters,
         price,
         conceal: async (request) =>
-          (await this.outside.concealer(target, { profile: name, model: null })).update(request),
+          (await this.outside.concealer(target, use)).update(request),
       });
       await this.conversations.update(userId, id, {
         llmModel: model,

@@ -43,9 +43,9 @@ export class EgressPoliciesService {
     }
     const hasOutside = isOutside(sandbox.egressMode);
     const holder = { sandboxId: sandbox.id, userId: sandbox.userId };
-    const [opened, injections, once] = await Promise.all([
+    const [opened, { injections, agentHosts }, once] = await Promise.all([
       this.openHosts.of(sandbox),
-      hasOutside ? this.credentials.injections(holder) : [],
+      hasOutside ? this.credentials.injections(holder) : { injections: [], agentHosts: [] },
       this.permits.list(sandbox.id),
     ]);
     // What is above may take seconds, and a setup ends meanwhile.
@@ -53,7 +53,8 @@ export class EgressPoliciesService {
     if (current === null) {
       return null;
     }
-    const { phase, layers } = await this.layers.of(current, opened);
+    const { open, git } = opened;
+    const { phase, layers } = await this.layers.of(current, { open: [...open, ...agentHosts], git });
     const maxAgeSeconds = hasOutside ? OUTSIDE_MAX_AGE_SECONDS : MAX_AGE_SECONDS;
     return tellablePolicy({
       sandbox: sandbox.id,

@@ -13,7 +13,9 @@ export interface RealAgent {
   command: string;
   args: string[];
   startModel: () => Promise<ModelForAgents>;
-  environment: (modelUrl: string) => Record<string, string>;
+  /** Of the form of the vendor's keys. */
+  key: string;
+  environment: (modelUrl: string, key: string) => Record<string, string>;
   /** The session mode in which it asks; null means the one that it begins with. */
   askingMode: string | null;
 }
@@ -24,10 +26,11 @@ export const REAL_AGENTS: readonly RealAgent[] = [
     command: 'claude-agent-acp',
     args: [],
     startModel: startAnthropicModel,
-    environment: (url) => ({
+    key: `sk-ant-api03-${'aB3-_'.repeat(18)}xyz-AA`,
+    environment: (url, key) => ({
       // It adds the version itself.
       ANTHROPIC_BASE_URL: url.replace(/\/v1$/, ''),
-      ANTHROPIC_API_KEY: 'key-of-a-scripted-model',
+      ANTHROPIC_API_KEY: key,
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
     }),
@@ -38,9 +41,10 @@ export const REAL_AGENTS: readonly RealAgent[] = [
     command: 'qwen',
     args: ['--acp', '--auth-type', 'openai'],
     startModel: startOpenAiModel,
-    environment: (url) => ({
+    key: `sk-${'0a1b'.repeat(8)}`,
+    environment: (url, key) => ({
       OPENAI_BASE_URL: url,
-      OPENAI_API_KEY: 'key-of-a-scripted-model',
+      OPENAI_API_KEY: key,
       OPENAI_MODEL: 'scripted',
       QWEN_TELEMETRY_ENABLED: 'false',
     }),
@@ -51,8 +55,9 @@ export const REAL_AGENTS: readonly RealAgent[] = [
     command: 'codex-acp',
     args: [],
     startModel: startResponsesModel,
-    environment: (url) => ({
-      OPENAI_API_KEY: 'key-of-a-scripted-model',
+    key: `sk-proj-${'aB3_-'.repeat(30)}`,
+    environment: (url, key) => ({
+      OPENAI_API_KEY: key,
       NO_BROWSER: '1',
       CODEX_CONFIG: JSON.stringify({
         model: 'scripted',
@@ -69,9 +74,10 @@ export const REAL_AGENTS: readonly RealAgent[] = [
     command: 'gemini',
     args: ['--acp'],
     startModel: startGeminiModel,
-    environment: (url) => ({
+    key: `AIzaSy${'aB3-_zY9xW0'.repeat(3)}`,
+    environment: (url, key) => ({
       GOOGLE_GEMINI_BASE_URL: url,
-      GEMINI_API_KEY: 'key-of-a-scripted-model',
+      GEMINI_API_KEY: key,
       GEMINI_CLI_TRUST_WORKSPACE: 'true',
     }),
     askingMode: null,
@@ -81,13 +87,14 @@ export const REAL_AGENTS: readonly RealAgent[] = [
     command: 'opencode',
     args: ['acp'],
     startModel: startOpenAiModel,
-    environment: (url) => ({
+    key: `sk-or-v1-${'0a1b'.repeat(16)}`,
+    environment: (url, key) => ({
       OPENCODE_DISABLE_MODELS_FETCH: '1',
       OPENCODE_CONFIG_CONTENT: JSON.stringify({
         provider: {
           scripted: {
             npm: '@ai-sdk/openai-compatible',
-            options: { baseURL: url, apiKey: 'key-of-a-scripted-model' },
+            options: { baseURL: url, apiKey: key },
             models: { scripted: {} },
           },
         },
@@ -103,9 +110,10 @@ export const REAL_AGENTS: readonly RealAgent[] = [
     command: 'copilot',
     args: ['--acp'],
     startModel: startOpenAiModel,
-    environment: (url) => ({
+    key: `sk-proj-${'aB3_-'.repeat(30)}`,
+    environment: (url, key) => ({
       COPILOT_PROVIDER_BASE_URL: url,
-      COPILOT_PROVIDER_API_KEY: 'key-of-a-scripted-model',
+      COPILOT_PROVIDER_API_KEY: key,
       COPILOT_MODEL: 'scripted',
       COPILOT_OFFLINE: 'true',
     }),

@@ -7,6 +7,7 @@ import { AcpEngine } from '../../src/engine/acp/acp.engine.js';
 import type { EngineSettings } from '../../src/engine/agent-engine.js';
 import { toolEnvironment } from '../../src/tool-view.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
+import { OutsideHost } from '../../../../test/support/outside-host.js';
 import { until } from '../../../../test/support/until.js';
 import { REAL_AGENTS, type RealAgent } from './real-agents.js';
 
@@ -35,15 +36,15 @@ process.exit(steps.some(({ result }) => result.startsWith('FAILED')) ? 1 : 0);
 async function converse(real: RealAgent, folder: string): Promise<Step[]> {
   const workspace = await realpath(await mkdtemp(path.join(tmpdir(), 'acp-workspace-')));
   const model = await real.startModel();
+  const outside = await OutsideHost.start(model.url, real.key, workspace);
   const taken: Step[] = [];
   const settings = (changes: Partial<EngineSettings> = {}): EngineSettings =>
     engineSettings(workspace, 'http://127.0.0.1:9', {
       acp: {
         command: [path.join(folder, 'node_modules/.bin', real.command), ...real.args],
         environment: {
-          HOME: workspace,
-          PATH: `${path.dirname(process.execPath)}:${process.env['PATH'] ?? ''}`,
-          ...real.environment(model.url),
+          ...outside.environment,
+          ...real.environment(outside.url, outside.placeholder),
         },
         model: null,
         sessionMode: real.askingMode,
@@ -129,7 +130,16 @@ async function converse(real: RealAgent, folder: string): Promise<Step[]> {
     const tokens = host.usage.reduce((sum, { promptTokens }) => sum + promptTokens, 0);
     return `${tokens} tokens, ${costUsd.toFixed(4)} USD`;
   });
+  await step('had its key put in outside, and its calls counted', async () => {
+    const { withKey, others } = outside.received;
+    const { calls, tokens } = await outside.counted();
+    const shown = `${withKey} requests, ${calls} calls, ${tokens} tokens`;
+    return withKey > 0 && calls > 0 && others.length === 0
+      ? shown
+      : `FAILED: ${shown}, without: ${others.join()}`;
+  });
   await engine.close();
+  await outside.close();
   await model.close();
   await rm(workspace, { recursive: true, force: true, maxRetries: 10 });
   return taken;

@@ -3,7 +3,6 @@ import { chmod, chown, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { rootCertificates } from 'node:tls';
 import type Docker from 'dockerode';
 import type { ContainerCreateOptions } from 'dockerode';
 import {
@@ -17,7 +16,7 @@ import {
 } from '../container-layout.js';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { makePrivateFolder } from '@slipway/common/private-folder.js';
-import { AGENT_SERVER_FLAGS, BUNDLE_VARIABLES } from '../launch-variables.js';
+import { AGENT_SERVER_FLAGS, authorityBundle, BUNDLE_VARIABLES } from '../launch-variables.js';
 import { type EgressAccess, type ProgramLaunch, SandboxBackendError } from '../sandbox-backend.js';
 import { hardened, sandboxName } from './container.js';
 import type { DockerBackendOptions } from './docker.options.js';
@@ -95,7 +94,7 @@ export class SandboxRelays {
     }
     const file = this.bundle(id);
     await makePrivateFolder(this.options.socketFolder);
-    await writeFile(file, [...rootCertificates, authority, ''].join('\n'));
+    await writeFile(file, authorityBundle(authority));
     await chmod(file, 0o644);
     const Source = path.join(await this.engineFolder(), path.basename(file));
     const { Env = [], HostConfig } = options;

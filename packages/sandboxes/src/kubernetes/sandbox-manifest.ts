@@ -3,6 +3,7 @@ import { type JsonObject, mergePatch } from '@slipway/common/json-access.js';
 import {
   BUNDLE_VARIABLES,
   egressVariables,
+  foreignAuthority,
   portVariables,
   proxyVariables,
   SERVICE_VARIABLES,
@@ -230,11 +231,6 @@ function agentContainer(
       ...(trusted.length > 0 ? [{ ...BUNDLE_MOUNT, readOnly: true }] : []),
     ],
   };
-}
-
-/** Our own agent server sees to it itself; other programs know the usual variables at most. */
-function foreignAuthority({ program, egress }: ProgramLaunch): string | null {
-  return program.kind === 'native' ? null : (egress?.authority ?? null);
 }
 
 function bundleContainer(

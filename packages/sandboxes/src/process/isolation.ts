@@ -94,6 +94,7 @@ export async function programWrapper(
   paths: SandboxPaths,
   user: number | null,
   rules: NetworkRules | null,
+  hasAuthorities = false,
 ): Promise<string[]> {
   if (platform.isolation === 'bwrap') {
     const network =
@@ -101,7 +102,7 @@ export async function programWrapper(
         ? null
         : { programs: platform.network, commands: policyCommands(rules) };
     const view = await machineView(options, network === null ? null : paths.resolver);
-    const mounts = [...view, ...ownMounts(paths, platform.hasProject, user)];
+    const mounts = [...view, ...ownMounts(paths, { hasProject: platform.hasProject, hasAuthorities }, user)];
     return bubblewrapCommand({ platform, mounts, paths, user, network });
   }
   if (user === null || platform.setpriv === null) {
@@ -138,7 +139,11 @@ export function toolWrapper(bwrap: string, paths: SandboxPaths, hasProject: bool
   ].flat();
 }
 
-function ownMounts(paths: SandboxPaths, hasProject: boolean, user: number | null): Mount[] {
+function ownMounts(
+  paths: SandboxPaths,
+  { hasProject, hasAuthorities }: { hasProject: boolean; hasAuthorities: boolean },
+  user: number | null,
+): Mount[] {
   const writable = [
     ['/tmp', paths.tmp],
     ['/var/tmp', paths.tmp],
@@ -150,11 +155,13 @@ function ownMounts(paths: SandboxPaths, hasProject: boolean, user: number | null
         ]
       : []),
   ].map(([name = '', source = '']): Mount => ({ path: name, kind: 'own', source, isWritable: true }));
-  const users: Mount[] =
-    user === null ? [] : [{ path: '/etc/passwd', kind: 'own', source: paths.users, isWritable: false }];
+  const readable = [
+    ...(user === null ? [] : [['/etc/passwd', paths.users]]),
+    ...(hasAuthorities ? [[paths.authorities, paths.authorities]] : []),
+  ].map(([name = '', source = '']): Mount => ({ path: name, kind: 'own', source, isWritable: false }));
   return [
     ...writable,
-    ...users,
+    ...readable,
     ...['/dev', '/proc', '/run', '/sys'].map((name): Mount => ({ path: name, kind: 'empty' })),
   ];
 }

@@ -1,5 +1,11 @@
 import { isIPv6 } from 'node:net';
-import { egressVariables, portVariables, proxyVariables } from '../launch-variables.js';
+import {
+  BUNDLE_VARIABLES,
+  egressVariables,
+  foreignAuthority,
+  portVariables,
+  proxyVariables,
+} from '../launch-variables.js';
 import {
   PROJECT_FOLDER,
   SandboxBackendError,
@@ -163,6 +169,8 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
     ...(launch.program.kind === 'command'
       ? protocolVariables(launch, paths, workspace, port ?? OWN_PORT)
       : {}),
+    ...(foreignAuthority(launch) !== null &&
+      Object.fromEntries(BUNDLE_VARIABLES.map((name) => [name, paths.authorities]))),
     ...launch.env,
     ...(launch.egress !== undefined && egressVariables(launch, launch.egress, '127.0.0.1')),
     ...portVariables(ports, host),

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sendSignal } from '@slipway/common/processes/end-processes.js';
 import { destinationsOf } from '@slipway/common/http/address-rules.js';
 import { diskSpace, requireSpace } from '../disk-guard.js';
-import { proxyDestinations } from '../launch-variables.js';
+import { authorityBundle, foreignAuthority, proxyDestinations } from '../launch-variables.js';
 import { type ProgramLaunch, SandboxBackendError } from '../sandbox-backend.js';
 import {
   programWrapper,
@@ -118,7 +118,11 @@ export class ProgramLauncher {
       await requireShown(launch.program.command, this.options, launch.env['PATH'] ?? environment['PATH']);
     }
     const user = await this.prepareFiles(launch.id, files, earlier, create);
-    const wrapper = await programWrapper(this.options, this.platform, paths, user, rules);
+    const authority = foreignAuthority(launch);
+    if (authority !== null) {
+      await writeFile(paths.authorities, authorityBundle(authority), { mode: 0o644 });
+    }
+    const wrapper = await programWrapper(this.options, this.platform, paths, user, rules, authority !== null);
     if (networked) {
       await writeResolver(paths);
     }

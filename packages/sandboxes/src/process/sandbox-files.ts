@@ -44,6 +44,7 @@ const FILES = {
   network: 'network.json',
   networkLog: 'network.log',
   resolver: 'resolv.conf',
+  authorities: 'authorities.pem',
   users: 'passwd',
   box: 'box',
   /** Holds files of clients. A later start may have to create it, so it is not in the box. */

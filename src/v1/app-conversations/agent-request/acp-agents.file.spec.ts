@@ -31,6 +31,8 @@ describe('readAcpAgents', () => {
         mode: null,
         auth_method: null,
         install: null,
+        hosts: [],
+        credentials: null,
       },
     ]);
   });
@@ -46,6 +48,8 @@ describe('readAcpAgents', () => {
       /git_tokens\} is neither/,
     ],
     ['- { name: own, command: x }\n- { name: own, command: y }', /twice/],
+    ['- { name: own, command: x, hosts: ["*.com"] }', /hosts.*NAME/],
+    ['- { name: own, command: x, credentials: outside }', /credentials/],
     ['a: 1', /^ACP_AGENTS_FILE: /],
     ['[', /^ACP_AGENTS_FILE: /],
   ])('refuses %j', async (content, reason) => {

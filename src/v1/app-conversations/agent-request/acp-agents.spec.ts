@@ -11,6 +11,8 @@ const AGENT: AcpAgent = {
   mode: 'plan',
   auth_method: null,
   install: null,
+  hosts: [],
+  credentials: null,
 };
 const SETTINGS = {
   llm_model: 'openai/x',

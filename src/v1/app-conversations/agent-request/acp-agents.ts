@@ -6,6 +6,7 @@ import { isJsonObject } from '@slipway/common/json-access.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { parseConfigured, readConfigured } from '../../../config/config.error.js';
+import { parseSecretHost } from '../../../settings/secrets/secret-injection.js';
 import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { RemoteConversation } from '../../agent-servers/agent-server.client.js';
@@ -17,8 +18,13 @@ const SECRET_GROUPS = { gitTokens: 'git_tokens', mcpKeys: 'mcp_keys' } as const;
 
 const PLACEHOLDER = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
+/** What a value of the list stands for: settings and secrets by their names. */
+export function namesIn(template: string): string[] {
+  return [...template.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
+}
+
 /** Settings that are no secret: any agent may see them. */
-const OPEN_SETTINGS = ['llm_model', 'llm_base_url'] as const;
+export const OPEN_SETTINGS = ['llm_model', 'llm_base_url'] as const;
 
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a variable');
 
@@ -38,13 +44,19 @@ const agentSchema = z
     auth_method: z.string().min(1).nullable().default(null),
     /** Instructions for users. */
     install: z.string().min(1).nullable().default(null),
+    /** Where its keys go, as secrets name theirs, where its variables do not say it. */
+    hosts: z
+      .array(z.string().refine((text) => parseSecretHost(text) !== null, 'must be NAME or NAME:PORT'))
+      .default([]),
+    /** That its program uses no proxy, so that its keys are in the sandbox wherever others stay. */
+    credentials: z.literal('inside').nullable().default(null),
   })
   .superRefine(({ env, secrets, model }, context) => {
     const groups = new Set<string>(Object.values(SECRET_GROUPS));
     const known = new Set<string>([...OPEN_SETTINGS, ...secrets.filter((name) => !groups.has(name))]);
     const values = [...Object.entries(env), ...(model === null ? [] : [['model', model] as const])];
     for (const [name, value] of values) {
-      for (const [, used = ''] of value.matchAll(PLACEHOLDER)) {
+      for (const used of namesIn(value)) {
         if (!known.has(used)) {
           context.addIssue({
             code: 'custom',
@@ -76,6 +88,11 @@ export async function readAcpAgents(file: string): Promise<Map<string, AcpAgent>
 
 const PREFIX = 'acp:';
 
+/** Whether a name is one of the operator's list, or was. */
+export function isAcpName(name: string | null | undefined): name is string {
+  return name?.startsWith(PREFIX) === true;
+}
+
 /** The ACP agents that users may choose, from the operator's list. */
 @Injectable()
 export class AcpAgents implements OnModuleInit {
@@ -101,7 +118,7 @@ export class AcpAgents implements OnModuleInit {
 
   /** Returns null for our own agent, which a null name means too, and for unknown names. */
   find(name: string | null): AcpAgent | null {
-    return name?.startsWith(PREFIX) ? (this.agents.get(name.slice(PREFIX.length)) ?? null) : null;
+    return isAcpName(name) ? (this.agents.get(name.slice(PREFIX.length)) ?? null) : null;
   }
 }
 
@@ -197,7 +214,7 @@ export function toStartedAcpAgent(
   const hidden = new Map([...secrets].filter(([name]) => named.has(name)));
   const missing: string[] = [];
   for (const [name, template] of Object.entries(agent.env)) {
-    const used = [...template.matchAll(PLACEHOLDER)].map(([, placeholder = '']) => placeholder);
+    const used = namesIn(template);
     if (used.some((placeholder) => !valueOf(placeholder))) {
       missing.push(name);
     } else if (used.some((placeholder) => !Object.hasOwn(open, placeholder))) {

@@ -63,6 +63,9 @@ export interface AgentDialect {
   /** Whether a conversation goes on after a restart with the credentials that it began with. */
   readonly keepsCredentials: boolean;
 
+  /** Whether it appends paths of its own to addresses of models, and knows those of providers. */
+  readonly choosesAddresses: boolean;
+
   request: (start: AgentStart) => StartConversationRequest;
 
   /** The text as this agent server takes it, which may know fewer members. */

@@ -71,6 +71,7 @@ function extension({
 /** Our own agent server. */
 export const OWN_DIALECT: AgentDialect = {
   keepsCredentials: false,
+  choosesAddresses: false,
   request: (start) => ({
     ...toCommonRequest(
       start,

@@ -70,6 +70,7 @@ async function unlessMissing(switching: Promise<void>): Promise<void> {
 /** Agent servers that know only the published schema. */
 export const STOCK_DIALECT: AgentDialect = {
   keepsCredentials: true,
+  choosesAddresses: true,
   request: (start) => toCommonRequest(start, toStockAgent(start)),
   message: ({ id: _id, sender_conversation_id: _sender, ...published }) => published,
   // It knows the addresses of many providers.
@@ -92,9 +93,11 @@ export const STOCK_DIALECT: AgentDialect = {
     return commands.run(target, { ...call, command: ['set -e', ...enter, command].join('\n'), cwd: null });
   },
   checkOut: (checkout, target, plan, signal) => checkout.byCommand(target, plan, signal),
-  switchModel: (agentServers, target, id, { profile, llm, parameters }) => {
+  switchModel: async (agentServers, target, id, { profile, llm, parameters, conceal }) => {
     // It keeps the first model of a usage id.
     const usage = `profile:${profile}:${Date.now()}`;
-    return unlessMissing(agentServers.switchLlm(target, id, { ...parameters, ...llm, usage_id: usage }));
+    const { llm_api_key: key } = await conceal({ llm_api_key: llm.api_key });
+    const given = { ...parameters, ...llm, api_key: key, usage_id: usage };
+    await unlessMissing(agentServers.switchLlm(target, id, given));
   },
 };

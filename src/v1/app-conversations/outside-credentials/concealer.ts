@@ -3,7 +3,7 @@ import type {
   CredentialsRequest,
   StartConversationRequest,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { mapLeaves } from '@slipway/common/json-access.js';
+import { isJsonObject, jsonText, mapLeaves } from '@slipway/common/json-access.js';
 import { PROVIDER_TYPES } from '../../../git-providers/git-provider.js';
 import { concealedServer, type ToolCredential, toolSourceSchema } from './tool-credentials.js';
 
@@ -13,6 +13,8 @@ const modelSourceSchema = z.object({
   profile: z.string().nullable(),
   /** That the conversation names itself. */
   model: z.string().nullable(),
+  /** That a stock agent server calls, which knows addresses of its own. */
+  stock: z.literal(true).optional(),
 });
 export const sourceSchema = z.discriminatedUnion('kind', [
   modelSourceSchema,
@@ -22,14 +24,26 @@ export const sourceSchema = z.discriminatedUnion('kind', [
     /** That an installation stands in for: its tokens are for one each. */
     repository: z.string().optional(),
   }),
+  /** A key that the operator's list gives an agent: see `AgentKey`. */
+  z.object({
+    kind: z.literal('agent'),
+    agent: z.string(),
+    name: z.string(),
+    profile: z.string().nullable(),
+  }),
   z.object({ kind: z.literal('secret'), name: z.string(), phase: z.literal('setup').optional() }),
   toolSourceSchema,
 ]);
 /** Where a value is found whenever it is needed, so that a changed one counts at once. */
 export type CredentialSource = z.infer<typeof sourceSchema>;
 export type ModelSource = Omit<z.infer<typeof modelSourceSchema>, 'kind'>;
+/** Whose keys a conversation is given: of a model, or of an agent of the operator's list. */
+export interface KeyUse extends ModelSource {
+  agent?: string | null;
+}
 
 type Secrets = NonNullable<StartConversationRequest['secrets']>;
+type Condenser = NonNullable<StartConversationRequest['agent']['condenser']>;
 type Servers = NonNullable<CredentialsRequest['mcp_config']>;
 type GivenGitAccess = NonNullable<CredentialsRequest['git']>;
 
@@ -87,12 +101,14 @@ export class Concealer {
 
   async start(request: StartConversationRequest): Promise<StartConversationRequest> {
     const { agent, secrets, slipway } = request;
-    const { mcp_config: servers } = agent;
+    const { mcp_config: servers, condenser, acp_env: variables } = agent;
     return {
       ...request,
       agent: {
         ...agent,
         llm: { ...agent.llm, api_key: await this.text(agent.llm.api_key) },
+        ...(condenser && { condenser: await this.condenser(condenser) }),
+        ...(variables && { acp_env: await this.texts(variables) }),
         ...(servers && { mcp_config: await this.servers(servers) }),
       },
       ...(secrets && { secrets: await this.secrets(secrets) }),
@@ -107,15 +123,32 @@ export class Concealer {
   }
 
   async update(request: CredentialsRequest): Promise<CredentialsRequest> {
-    const { llm_api_key: key, secrets, git, mcp_config: servers, search_api_key: searchKey } = request;
+    const { llm_api_key: key, secrets, git, mcp_config: servers, search_api_key: searchKey, acp } = request;
     return {
       ...request,
+      ...(acp?.acp_env && { acp: { ...acp, acp_env: await this.texts(acp.acp_env) } }),
       ...(key && { llm_api_key: await this.text(key) }),
       ...(servers && { mcp_config: await this.servers(servers) }),
       ...(searchKey && { search_api_key: await this.searchKey(searchKey) }),
       ...(secrets && { secrets: await this.secrets(secrets) }),
       ...(git && { git: await this.git(git) }),
     };
+  }
+
+  /** A stock agent server is told of a model for it. */
+  private async condenser(condenser: Condenser): Promise<Condenser> {
+    const { llm } = condenser;
+    return isJsonObject(llm)
+      ? { ...condenser, llm: { ...llm, api_key: await this.text(jsonText(llm, 'api_key')) } }
+      : condenser;
+  }
+
+  private async texts(texts: Readonly<Record<string, string>>): Promise<Record<string, string>> {
+    const shown: [string, string][] = [];
+    for (const [name, text] of Object.entries(texts)) {
+      shown.push([name, await this.text(text)]);
+    }
+    return Object.fromEntries(shown);
   }
 
   private async servers(servers: Servers): Promise<Servers> {

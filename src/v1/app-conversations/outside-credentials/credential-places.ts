@@ -27,6 +27,27 @@ export function modelPlaces(model: string, baseUrl: string | null): Place[] | nu
   return isLoopbackHost(address.hostname) ? null : [placeAt(address, paths)];
 }
 
+/** Providers that stock agent servers call at the same hosts as ours, by the names that both have for them. */
+const COMMON_PROVIDERS =
+  /^((anthropic|cerebras|deepseek|fireworks_ai|gemini|groq|mistral|openai|openrouter|perplexity|together_ai|xai)\/|gpt-|o\d)/;
+
+/** Of a stock agent server, which appends paths of its own to what it is given; null: it alone knows where, or it is the sandbox's own loopback. */
+export function stockModelPlaces(model: string, baseUrl: string | null): Place[] | null {
+  const places = modelPlaces(model, baseUrl);
+  const given = URL.parse(baseUrl ?? '');
+  if (places === null || (given === null && !COMMON_PROVIDERS.test(model))) {
+    return null;
+  }
+  return given === null
+    ? places.map((place) => ({ ...place, paths: ['/*'] }))
+    : [...places, placeAt(given, [below(given.pathname)])];
+}
+
+/** That its key is in the sandbox in clear. */
+export function stockNote(model: string): string {
+  return `The key of ${model} is in the sandbox, in clear: only its agent server knows which host it goes to. Store the address in the settings (llm_base_url).`;
+}
+
 /**
  * Of one repository: what git and Git LFS ask for, its REST API where that is known, and its files at GitHub.
  * @param hasGraphql GraphQL besides, where no path says which repository a request is for
@@ -85,10 +106,12 @@ function filePlaces(host: string, path: string): Place[] {
 
 /** Of a secret that names its hosts. */
 export function secretPlaces({ hosts, methods, paths }: SecretInjection): Place[] {
-  return hosts.flatMap((text) => {
-    const host = parseSecretHost(text);
-    return host === null ? [] : [{ ...host, ...(methods && { methods }), ...(paths && { paths }) }];
-  });
+  return hostPlaces(hosts).map((host) => ({ ...host, ...(methods && { methods }), ...(paths && { paths }) }));
+}
+
+/** @param hosts as secrets name theirs */
+export function hostPlaces(hosts: readonly string[]): Place[] {
+  return hosts.flatMap((text) => parseSecretHost(text) ?? []);
 }
 
 export function placeAt({ hostname, port, protocol }: URL, paths: string[]): Place {

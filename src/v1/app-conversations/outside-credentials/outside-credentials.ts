@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import type { EgressInjection, EgressRules } from '@slipway/egress-proxy/protocol.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { PROVIDER_TYPES } from '../../../git-providers/git-provider.js';
@@ -20,13 +20,38 @@ import {
   mcpServerEntries,
   type WorkRepository,
 } from '../agent-request/agent-inputs.reader.js';
-import { Concealer, type CredentialSource, type Keep, type ModelSource, sourceSchema } from './concealer.js';
-import { MODEL_HEADERS, MODEL_MEMBERS, modelPlaces, secretPlaces } from './credential-places.js';
+import { isAcpName } from '../agent-request/acp-agents.js';
+import { agentNotes } from './agent-keys.js';
+import { AgentKeysReader, type FoundAgentKey, withoutHosts } from './agent-keys.reader.js';
+import {
+  type Concealed,
+  Concealer,
+  type CredentialSource,
+  type Keep,
+  type KeyUse,
+  type ModelSource,
+  sourceSchema,
+} from './concealer.js';
+import {
+  MODEL_HEADERS,
+  MODEL_MEMBERS,
+  modelPlaces,
+  secretPlaces,
+  stockModelPlaces,
+  stockNote,
+} from './credential-places.js';
 import { GitInjections } from './git-injections.js';
 import { newPlaceholder } from './placeholder.js';
 import { PlaceholderRepository } from './placeholder.repository.js';
-import { searchCredential, type ToolCredential, toolCredentials } from './tool-credentials.js';
+import {
+  currentTool,
+  searchCredential,
+  type ToolCredential,
+  toolCredentials,
+  toolInjection,
+} from './tool-credentials.js';
 
+type AllowedHost = EgressRules['allow'][number];
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId' | 'hasCredentialsOutside'>;
 
 /** For how long a proxy may go on with an answer, in seconds. */
@@ -49,47 +74,79 @@ export class OutsideCredentials {
     private readonly secrets: AgentSecretsReader,
     private readonly config: AppConfig,
     private readonly git: GitInjections,
+    private readonly agents: AgentKeysReader,
   ) {}
 
   /**
-   * Conceals nothing where credentials are inside.
-   * @param model whose key is sent; null: none is
+   * Conceals nothing where credentials are inside, and of an agent whose program uses no proxy nothing but git tokens.
+   * @param use whose keys are sent; null: none are
    * @param others whose keys may be sent under other names
    * @param given by which it keeps placeholders; by default, of its own
    * @throws SecretDecryptionError
    */
   async concealer(
     holder: Holder,
-    model: ModelSource | null = null,
-    others: readonly ModelSource[] = [],
+    use: KeyUse | null = null,
+    others: readonly KeyUse[] = [],
     given?: Keep,
   ): Promise<Concealer> {
     const { userId, hasCredentialsOutside } = holder;
-    const sources: Extract<CredentialSource, { kind: 'model' | 'git' }>[] = hasCredentialsOutside
-      ? [
-          ...(model ? [{ kind: 'model' as const, ...model }] : []),
-          ...PROVIDER_TYPES.map((provider) => ({ kind: 'git' as const, provider })),
-          ...others.map((other) => ({ kind: 'model' as const, ...other })),
-        ]
-      : [];
-    const tokens = hasCredentialsOutside ? await this.tokens.current(userId) : [];
-    const finding = sources.map(async (source) => {
-      const found =
-        source.kind === 'git'
-          ? this.git.ownToken(tokens, source.provider)
-          : await this.modelKey(userId, source);
-      return found !== null && found.value.length >= MIN_LENGTH ? [{ source, value: found.value }] : [];
-    });
     const keep = given ?? (await this.keeper(holder));
-    const concealed = (await Promise.all(finding)).flat();
-    return hasCredentialsOutside
-      ? new Concealer(
-          concealed,
-          keep,
-          async () => await this.tools(userId),
-          (text) => this.git.issuedIn(text),
-        )
-      : new Concealer(concealed, keep);
+    if (!hasCredentialsOutside) {
+      return new Concealer([], keep);
+    }
+    const tokens = await this.tokens.current(userId);
+    const git = PROVIDER_TYPES.flatMap((provider): Concealed[] => {
+      const value = this.git.ownToken(tokens, provider)?.value;
+      return value === undefined ? [] : [{ source: { kind: 'git', provider }, value }];
+    });
+    const [keys, otherKeys] = await Promise.all([
+      use === null ? [] : this.keysOf(userId, use),
+      Promise.all(others.map(async (other) => await this.keysOf(userId, other))),
+    ]);
+    return new Concealer(
+      [...keys, ...git, ...otherKeys.flat()].filter(({ value }) => value.length >= MIN_LENGTH),
+      keep,
+      this.agents.isInside(use?.agent) ? undefined : async () => await this.tools(userId),
+      (text) => this.git.issuedIn(text),
+    );
+  }
+
+  private async keysOf(userId: string, use: KeyUse): Promise<Concealed[]> {
+    const { agent, profile, model, stock } = use;
+    const entry = this.agents.find(agent);
+    if (isAcpName(agent)) {
+      const [keys, tools] =
+        entry?.credentials !== null
+          ? [[], []]
+          : await Promise.all([this.agents.read(userId, entry, profile), this.tools(userId)]);
+      const own = keys.filter(goesOut).map(({ name, value }): Concealed => {
+        return { source: { kind: 'agent', agent, name, profile }, value };
+      });
+      // A variable of its own may have the key of the search.
+      return [...own, ...tools.filter(({ source }) => source.server === null)];
+    }
+    const source = { profile, model, ...(stock && { stock }) };
+    const key = await this.modelKey(userId, source);
+    return key === null || key.hosts === null
+      ? []
+      : [{ source: { kind: 'model', ...source }, value: key.value }];
+  }
+
+  /**
+   * Which keys of a conversation are in its sandbox in clear, though credentials stay outside: a sentence each.
+   * @throws SecretDecryptionError
+   */
+  async clearNotes({ userId, hasCredentialsOutside }: Holder, use: KeyUse): Promise<string[]> {
+    const entry = this.agents.find(use.agent);
+    if (!hasCredentialsOutside) {
+      return [];
+    }
+    if (entry !== null) {
+      return agentNotes(entry, await this.agents.read(userId, entry, use.profile));
+    }
+    const key = use.stock ? await this.modelKey(userId, use) : null;
+    return key !== null && key.hosts === null && !key.baseUrl ? [stockNote(key.model)] : [];
   }
 
   private async keeper({ sandboxId, hasCredentialsOutside }: Holder): Promise<Keep> {
@@ -124,8 +181,8 @@ export class OutsideCredentials {
   }
 
   /** What a sandbox is given of each of its user's secrets: a placeholder of one that has hosts. */
-  async shownSecrets(holder: Holder, given?: Keep): Promise<SecretShown> {
-    if (!holder.hasCredentialsOutside) {
+  async shownSecrets(holder: Holder, agent?: string | null, given?: Keep): Promise<SecretShown> {
+    if (!holder.hasCredentialsOutside || this.agents.isInside(agent)) {
       return inClear;
     }
     const keep = given ?? (await this.keeper(holder));
@@ -144,25 +201,32 @@ export class OutsideCredentials {
    */
   async concealerForPrograms(holder: Holder): Promise<Concealer> {
     const known = holder.hasCredentialsOutside ? await this.placeholders.list(holder.sandboxId) : [];
-    const models = known.flatMap(({ source: text }) => {
+    const uses = known.flatMap(({ source: text }): KeyUse[] => {
       const source = sourceOf(text);
-      return source.kind === 'model' ? [{ profile: source.profile, model: source.model }] : [];
+      switch (source.kind) {
+        case 'model':
+          return [source];
+        case 'agent':
+          return [{ agent: source.agent, profile: source.profile, model: null }];
+        default:
+          return [];
+      }
     });
-    return await this.concealer(holder, null, models);
+    return await this.concealer(holder, null, uses);
   }
 
   /** Before the first request leaves a sandbox, so that none is sent by what a proxy was told without them. */
   async prepare(
     holder: Holder,
-    model: ModelSource,
+    use: KeyUse,
     isVisible: SecretFilter = () => false,
     work: WorkRepository | null = null,
   ): Promise<void> {
     if (holder.hasCredentialsOutside) {
       const keep = await this.keeper(holder);
       const [concealer, shown, secrets] = await Promise.all([
-        this.concealer(holder, model, [], keep),
-        this.shownSecrets(holder, keep),
+        this.concealer(holder, use, [], keep),
+        this.shownSecrets(holder, use.agent, keep),
         this.secrets.outside(holder.userId),
       ]);
       const visible = secrets.filter(({ name, phase }) => phase === null && isVisible(name, false));
@@ -174,8 +238,10 @@ export class OutsideCredentials {
         issuing.then(async (token) => await concealer.text(token)),
         ...visible.map(shown),
       ]);
-      const sources = tools.map(({ source }) => JSON.stringify(source));
-      await this.placeholders.forgetTools(holder.sandboxId, sources);
+      if (!this.agents.isInside(use.agent)) {
+        const sources = tools.map(({ source }) => JSON.stringify(source));
+        await this.placeholders.forgetTools(holder.sandboxId, sources);
+      }
     }
   }
 
@@ -186,8 +252,11 @@ export class OutsideCredentials {
     }
   }
 
-  /** What the proxy puts in for a sandbox. @throws SecretDecryptionError */
-  async injections({ sandboxId, userId }: Omit<Holder, 'hasCredentialsOutside'>): Promise<EgressInjection[]> {
+  /** What the proxy puts in for a sandbox, and hosts of models that the operator's agents call there. @throws SecretDecryptionError */
+  async injections({ sandboxId, userId }: Omit<Holder, 'hasCredentialsOutside'>): Promise<{
+    injections: EgressInjection[];
+    agentHosts: AllowedHost[];
+  }> {
     const rows = await this.placeholders.list(sandboxId);
     const kept = rows.map(({ placeholder, addresses, source }) => ({
       placeholder,
@@ -204,6 +273,8 @@ export class OutsideCredentials {
       switch (source.kind) {
         case 'model':
           return await this.modelInjection(userId, placeholder, source);
+        case 'agent':
+          return await this.agentInjection(userId, placeholder, source);
         case 'git':
           return await this.git.of({ sandboxId, userId, stored: tokens }, { source, placeholder, addresses });
         case 'secret':
@@ -215,7 +286,12 @@ export class OutsideCredentials {
           return toolInjection(placeholder, currentTool(tools, source));
       }
     });
-    return (await Promise.all(all)).flat();
+    const found = await Promise.all(all);
+    const ofAgents = found.filter((_each, index) => kept[index]?.source.kind === 'agent').flat();
+    const agentHosts = ofAgents.flatMap(({ hosts }) =>
+      hosts.map(({ host, port }) => ({ host, ...(port && { port }), isOwn: true })),
+    );
+    return { injections: found.flat(), agentHosts };
   }
 
   private async modelInjection(
@@ -224,9 +300,30 @@ export class OutsideCredentials {
     source: ModelSource,
   ): Promise<EgressInjection[]> {
     const key = await this.modelKey(userId, source);
-    return key === null || key.hosts.length === 0
-      ? []
-      : [{ placeholder, ...key, headers: MODEL_HEADERS, query: MODEL_MEMBERS }];
+    if (key === null || key.hosts === null || key.hosts.length === 0) {
+      return [];
+    }
+    const { value, hosts, model } = key;
+    return [{ placeholder, value, hosts, model, headers: MODEL_HEADERS, query: MODEL_MEMBERS }];
+  }
+
+  private async agentInjection(
+    userId: string,
+    placeholder: string,
+    { agent, name, profile }: Extract<CredentialSource, { kind: 'agent' }>,
+  ): Promise<EgressInjection[]> {
+    const entry = this.agents.find(agent);
+    const keys = entry?.credentials === null ? await this.agents.read(userId, entry, profile) : [];
+    return keys
+      .filter((key) => key.name === name)
+      .filter(goesOut)
+      .map(({ value, places }) => ({
+        placeholder,
+        value,
+        hosts: places,
+        headers: MODEL_HEADERS,
+        query: MODEL_MEMBERS,
+      }));
   }
 
   /** Of tool servers as the user has them now, and of the search. @throws SecretDecryptionError */
@@ -248,22 +345,28 @@ export class OutsideCredentials {
     ].filter(({ value }) => value.length >= MIN_LENGTH);
   }
 
-  /** As agents are given it: of the settings where the profile is gone. */
+  /** As agents are given it: of the settings where the profile is gone. Null hosts: it stays in the sandbox. */
   private async modelKey(
     userId: string,
-    { profile, model }: ModelSource,
-  ): Promise<Pick<EgressInjection, 'value' | 'hosts' | 'model'> | null> {
+    { profile, model, stock }: ModelSource,
+  ): Promise<{
+    value: string;
+    hosts: EgressInjection['hosts'] | null;
+    model: string;
+    baseUrl: string | null;
+  } | null> {
     const configuration = await this.inputs.readConfiguration(userId, profile);
-    const { settings } = this.inputs.withDefaults(configuration, { model, isOurs: true });
+    const { settings } = this.inputs.withDefaults(configuration, { model, isOurs: stock !== true });
     const { llm_api_key: value, llm_base_url: baseUrl, llm_model: named } = settings;
     const used = model ?? named ?? '';
-    const hosts = modelPlaces(used, baseUrl);
-    return value === null || hosts === null ? null : { value, hosts, model: used };
+    const hosts = (stock ? stockModelPlaces : modelPlaces)(used, baseUrl);
+    return value === null ? null : { value, hosts, model: used, baseUrl };
   }
 }
 
-/** One that has hosts goes there alone, whichever tool server names it. */
-const withoutHosts: SecretShown = async ({ value, injection }) => (injection === null ? value : '');
+function goesOut<T extends FoundAgentKey>(key: T): key is T & { places: NonNullable<T['places']> } {
+  return key.places !== null && key.places.length > 0;
+}
 
 function secretSource({ name, phase }: Pick<ClearSecret, 'name' | 'phase'>): CredentialSource {
   return { kind: 'secret', name, ...(phase !== null && { phase }) };
@@ -277,28 +380,6 @@ function secretInjection(placeholder: string, secret: ClearSecret | undefined): 
   const { header, format } = injection.inject;
   const hosts = secretPlaces(injection);
   return [{ placeholder, value, hosts, headers: [header.toLowerCase()], format }];
-}
-
-/** A server without a name is called by its position, which may be another one now. */
-function currentTool(
-  tools: readonly ToolCredential[],
-  { server, address, member }: ToolCredential['source'],
-): ToolCredential | undefined {
-  const same = tools.filter(
-    ({ source }) =>
-      source.address === address &&
-      source.member === member &&
-      (source.server === null) === (server === null),
-  );
-  return same.find(({ source }) => source.server === server) ?? same[0];
-}
-
-function toolInjection(placeholder: string, tool: ToolCredential | undefined): EgressInjection[] {
-  if (tool === undefined) {
-    return [];
-  }
-  const { source: _, ...injection } = tool;
-  return [{ placeholder, ...injection }];
 }
 
 function sourceOf(text: string): CredentialSource {

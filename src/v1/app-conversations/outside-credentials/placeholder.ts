@@ -4,6 +4,10 @@ const MIN_LENGTH = 16;
 /** By which clients tell credentials apart before they send a byte; of two that fit, the longer one. */
 const KNOWN_PREFIXES = [
   'github_pat_',
+  'sk_live_',
+  'sk_test_',
+  'rk_live_',
+  'rk_test_',
   'sk-ant-',
   'glpat-',
   'xoxb-',

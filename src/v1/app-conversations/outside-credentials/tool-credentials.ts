@@ -103,3 +103,25 @@ export async function concealedServer(
   }
   return concealed;
 }
+
+/** A server without a name is called by its position, which may be another one now. */
+export function currentTool(
+  tools: readonly ToolCredential[],
+  { server, address, member }: ToolCredential['source'],
+): ToolCredential | undefined {
+  const same = tools.filter(
+    ({ source }) =>
+      source.address === address &&
+      source.member === member &&
+      (source.server === null) === (server === null),
+  );
+  return same.find(({ source }) => source.server === server) ?? same[0];
+}
+
+export function toolInjection(placeholder: string, tool: ToolCredential | undefined): EgressInjection[] {
+  if (tool === undefined) {
+    return [];
+  }
+  const { source: _, ...injection } = tool;
+  return [{ placeholder, ...injection }];
+}

@@ -13,7 +13,7 @@ import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { Delegation } from './delegation.js';
 import { StartFailure } from './start-failure.js';
-import type { StartContext } from './prepare-repository.step.js';
+import { keyUse, type StartContext } from './prepare-repository.step.js';
 
 /** STARTING_CONVERSATION: stores our rows, then the agent server finds or creates its part by the same id. */
 @Injectable()
@@ -30,7 +30,9 @@ export class BeginConversationStep {
   ) {}
 
   /** Returns the task in the same status. Throws StartFailure, StartSuperseded; AgentServerError, which may pass. */
-  async run({ task, sandbox, dialect }: StartContext, configuration: AgentConfiguration): Promise<StartTask> {
+  async run(context: StartContext, configuration: AgentConfiguration): Promise<StartTask> {
+    const { task, sandbox, dialect } = context;
+    const use = keyUse(context, configuration.settings.agent);
     const workingDir = task.workingDir ?? '.';
     const granted = await this.delegation.reserve(sandbox, task.userId, task.appConversationId);
     const request = await this.requests.build({
@@ -42,7 +44,7 @@ export class BeginConversationStep {
       request: granted === null ? task.request : { ...task.request, max_budget: granted },
       configuration,
       secrets: this.tasks.secretsOf(task),
-      shown: await this.outside.shownSecrets(sandbox),
+      shown: await this.outside.shownSecrets(sandbox, use.agent),
       dialect,
       hasOwnImage: sandbox.hasOwnImage,
     });
@@ -51,7 +53,8 @@ export class BeginConversationStep {
     }
     const { body, model, baseUrl, acp } = request;
     const agent = acp === null ? null : `acp:${acp.agent.name}`;
-    const notes = [...new Set([...task.notes, ...request.notes])];
+    const clear = await this.outside.clearNotes(sandbox, use);
+    const notes = [...new Set([...task.notes, ...request.notes, ...clear])];
     const stored = await this.tasks.transaction(async (manager) => {
       // A deletion of the task waits for the lock, and then deletes the conversation too.
       const locked = await this.tasks.lock(task, { notes }, manager);
@@ -59,8 +62,7 @@ export class BeginConversationStep {
       return locked;
     });
     await Promise.all([this.egress.endSetup(sandbox.sandboxId), this.outside.endSetup(sandbox)]);
-    const { llm_profile: profile = null, llm_model: named } = task.request;
-    const concealer = await this.outside.concealer(sandbox, acp === null ? { profile, model: named } : null);
+    const concealer = await this.outside.concealer(sandbox, use);
     const begun = await this.startRemotely(
       { sandbox },
       await concealer.start(body),

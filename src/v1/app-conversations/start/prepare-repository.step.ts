@@ -11,6 +11,7 @@ import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
 import type { AgentSettings } from '../agent-request/agent-settings.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
+import type { KeyUse } from '../outside-credentials/concealer.js';
 import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
 import { newBranchOf, startsInHead, type StartTask, visibleSecrets } from '../start-task.entity.js';
 import { headBranch, type WorkPlace, workPlaceNote } from '../work-places/work-place.js';
@@ -31,6 +32,20 @@ export interface StartContext {
   dialect: AgentDialect;
   /** The specification's folder; null when it is not configured any more. */
   specWorkingDir: string | null;
+}
+
+/** Whose keys it is given. @param agent of the settings */
+export function keyUse(
+  { task, dialect }: Pick<StartContext, 'task' | 'dialect'>,
+  agent: string | null,
+): KeyUse {
+  const { agent: named, llm_profile: profile = null, llm_model: model } = task.request;
+  return {
+    agent: named ?? agent,
+    profile,
+    model,
+    ...(dialect.choosesAddresses && { stock: true as const }),
+  };
 }
 
 interface PreparedFolder {
@@ -69,14 +84,14 @@ export class PrepareRepositoryStep {
   async run(context: StartContext, settings: AgentSettings, signal: AbortSignal): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
     const identity = gitIdentity(settings);
-    const { llm_profile: profile = null, llm_model: model } = task.request;
     const {
       sandbox_id: givenSandbox,
       selected_repository: repository,
       git_provider: provider,
     } = task.request;
     const work = repository === null ? null : { repository, provider };
-    await this.outside.prepare(sandbox, { profile, model }, visibleSecrets([task.request]), work);
+    const use = keyUse(context, settings.agent);
+    await this.outside.prepare(sandbox, use, visibleSecrets([task.request]), work);
     if (task.workingDir !== null) {
       // The parent conversation prepared it.
       return { workingDir: task.workingDir, notices: [] };

@@ -59,10 +59,10 @@ export class SandboxEgress {
     this.prepare = prepare;
   }
 
-  /** What its sandboxes need the proxy for; null: nothing. Other programs than ours may not trust its authority. */
+  /** What its sandboxes need the proxy for; null: nothing. */
   mode(spec: SandboxSpec, sandbox: RuledSandbox | null = null): EgressMode | null {
     const isRestricted = this.layers(spec, sandbox).length > 0;
-    const isOutside = this.config.egress.credentials === 'outside' && spec.program.kind === 'native';
+    const isOutside = this.config.egress.credentials === 'outside';
     return isRestricted ? (isOutside ? 'both' : 'rules') : isOutside ? 'credentials' : null;
   }
 
