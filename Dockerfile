@@ -41,8 +41,9 @@ RUN install -D -m 0751 -g 10002 "$(readlink -f "$(command -v node)")" /opt/slipw
   && useradd --uid 10001 --no-create-home --home-dir /sandbox/home --shell /bin/bash agent \
   && install -d -m 0700 -o 10001 -g 10001 /sandbox /sandbox/home
 COPY --from=build /app/dist/bundle /opt/slipway
-# The docker backend recognizes images with an agent server by this label; images built from this one inherit it.
-LABEL slipway.agent-server=1
+# The docker backend recognizes images with an agent server, and with a way to egress proxies, by these labels; images built
+# from this one inherit them.
+LABEL slipway.agent-server=1 slipway.relay=1
 ENV HOME=/sandbox/home
 WORKDIR /sandbox
 USER 10001:10001

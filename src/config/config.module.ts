@@ -1,5 +1,6 @@
 import { Global, Module, type DynamicModule } from '@nestjs/common';
 import { AppConfig } from './app-config.js';
+import { CredentialsPlace } from './credentials-place.js';
 import { ServiceAddress } from './service-address.js';
 
 @Global()
@@ -8,8 +9,8 @@ export class ConfigModule {
   static register(config: AppConfig): DynamicModule {
     return {
       module: ConfigModule,
-      providers: [{ provide: AppConfig, useValue: config }, ServiceAddress],
-      exports: [AppConfig, ServiceAddress],
+      providers: [{ provide: AppConfig, useValue: config }, ServiceAddress, CredentialsPlace],
+      exports: [AppConfig, ServiceAddress, CredentialsPlace],
     };
   }
 }

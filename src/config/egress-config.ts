@@ -35,8 +35,8 @@ export class EgressConfig {
 
   @IntegerVariable(
     'SANDBOX_EGRESS_PORT',
-    "Port at which sandboxes find the proxy where there are rules or credentials are outside: of the loopback of this machine, for containers of their own, for pods of the proxy's Service. Sandboxes that run know it, so keep it.",
-    { default: '3180', minimum: 1, maximum: 65_535 },
+    "Port at which sandboxes find the proxy where there are rules or credentials are outside: of the loopback of this machine, for containers of their own, for pods of the proxy's Service. Sandboxes that run know it, so keep it. By default 3180, for processes one between 20000 and 32767 that follows from `DATA_DIR`.",
+    { minimum: 1, maximum: 65_535 },
   )
   port: number;
 
@@ -63,11 +63,10 @@ export class EgressConfig {
 
   @ChoiceVariable(
     'SANDBOX_CREDENTIALS',
-    "Whether the model's key, git tokens, keys of tool servers and secrets with hosts are in sandboxes, or placeholders of them, for which the proxy puts the values in on their way to the hosts that they belong to.",
+    "Whether the model's key, git tokens, keys of tool servers and secrets with hosts are in sandboxes, or placeholders of them, for which the proxy puts the values in on their way to the hosts that they belong to. By default `outside` where that can be kept; the log of a start says whether, and what is missing.",
     ['inside', 'outside'],
-    { default: 'inside' },
   )
-  credentials: 'inside' | 'outside';
+  credentials: 'inside' | 'outside' | null;
 
   @FromVariable(
     'SANDBOX_REPOSITORIES_READ',

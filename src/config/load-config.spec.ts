@@ -150,6 +150,19 @@ describe('parseConfig', () => {
     },
   );
 
+  it('has the egress proxy of processes listen at a port of its installation, and others at the same', () => {
+    const portOf = (given: Record<string, string>): number => parseConfig(given, false).egress.port;
+    const [one, other] = ['/var/lib/one', '/var/lib/other'].map((folder) => portOf({ DATA_DIR: folder }));
+    expect(one).not.toBe(other);
+    expect(portOf({ DATA_DIR: '/var/lib/../lib/one/' })).toBe(one);
+    expect(Math.min(one ?? 0, other ?? 0)).toBeGreaterThanOrEqual(20_000);
+    expect(Math.max(one ?? 0, other ?? 0)).toBeLessThan(32_768);
+    expect(portOf({ DATA_DIR: '/var/lib/one', SANDBOX_EGRESS_PORT: '3190' })).toBe(3190);
+    expect(['docker', 'kubernetes'].map((SANDBOX_BACKEND) => portOf({ SANDBOX_BACKEND }))).toEqual([
+      3180, 3180,
+    ]);
+  });
+
   it('keeps credentials outside of pods where the proxy in the cluster has a key', () => {
     const given = { SANDBOX_BACKEND: 'kubernetes', SANDBOX_CREDENTIALS: 'outside' };
     expect(() => parseConfig(given, false)).toThrow(/^EGRESS_PROXY_KEY: is required/);

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AgentConfig } from './agent-config.js';
@@ -125,11 +127,12 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
   }
   const http = readHttp(variables);
   const sandboxes = readSandboxes(variables, http);
-  const egress = readEgress(variables, sandboxes);
+  const { dataDir } = readGroup(GeneralConfig, variables);
+  const egress = readEgress(variables, sandboxes, dataDir);
   const metricsHost = http.metricsHost as string | null;
   http.metricsHost = metricsHost ?? (sandboxes.backend === 'docker' ? '127.0.0.1' : http.host);
   return new AppConfig({
-    dataDir: readGroup(GeneralConfig, variables).dataDir,
+    dataDir,
     http,
     log: readLog(variables, terminal, database),
     database,
@@ -144,8 +147,14 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
   });
 }
 
-function readEgress(variables: Variables, { backend, isolation, network }: SandboxConfig): EgressConfig {
+function readEgress(
+  variables: Variables,
+  { backend, isolation, network }: SandboxConfig,
+  dataDir: string,
+): EgressConfig {
   const egress = readGroup(EgressConfig, variables);
+  const port = egress.port as number | null;
+  egress.port = port ?? (backend === 'process' ? portOf(dataDir) : EGRESS_PORT);
   const isShared = backend === 'process' && (isolation === 'none' || network === 'shared');
   if (egress.credentials === 'outside' && isShared) {
     throw new ConfigError(
@@ -158,6 +167,17 @@ function readEgress(variables: Variables, { backend, isolation, network }: Sandb
     );
   }
   return egress;
+}
+
+/** Of a network of its own. */
+const EGRESS_PORT = 3180;
+/** Below those that Linux gives out by itself. */
+const OWN_PORTS = { first: 20_000, count: 12_768 };
+
+/** Two installations of a machine have two, and replicas that share sandboxes one. */
+function portOf(dataDir: string): number {
+  const { first, count } = OWN_PORTS;
+  return first + (createHash('sha256').update(path.resolve(dataDir)).digest().readUInt32BE() % count);
 }
 
 /** Upper case only; `proxy:3128` is http, as to curl, where Node.js in a sandbox would end with an error. */

@@ -5,6 +5,7 @@ import { recentLogLines } from '../common/logging/app-logger.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { Shown, TEXT_MAP } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
+import { CredentialsPlace } from '../config/credentials-place.js';
 import { configurationReport } from '../config/load-config.js';
 import { Metrics } from '../observability/metrics.js';
 import { ReadinessPartDto, toPartDtos, Readiness } from './readiness.js';
@@ -43,8 +44,8 @@ class DiagnosticsDto {
   versions: Record<string, string>;
 
   @Shown(
-    'Variables that are set. Only numbers, words of a list and paths show their value.',
-    { PORT: '3000', DATABASE_URL: '(set)' },
+    'Variables that are set, and where credentials of sandboxes are. Only numbers, words of a list and paths show their value.',
+    { PORT: '3000', DATABASE_URL: '(set)', SANDBOX_CREDENTIALS: 'outside (by default)' },
     TEXT_MAP,
   )
   configuration: Record<string, string>;
@@ -70,6 +71,7 @@ export class DiagnosticsController {
   constructor(
     private readonly readiness: Readiness,
     private readonly metrics: Metrics,
+    private readonly credentials: CredentialsPlace,
   ) {}
 
   @Get()
@@ -81,7 +83,7 @@ export class DiagnosticsController {
   async show(): Promise<DiagnosticsDto> {
     return {
       versions: programVersions(),
-      configuration: configurationReport(),
+      configuration: { ...configurationReport(), SANDBOX_CREDENTIALS: this.credentials.shown },
       parts: toPartDtos(await this.readiness.report(), true),
       activity: await this.activity(),
       log: [...recentLogLines()],

@@ -76,12 +76,18 @@ export class ScriptedSandboxBackend extends SandboxBackend {
   pauseGate: Promise<void> | null = null;
   /** Sentences that each start reports as shortfalls. */
   shortfalls: string[] = [];
+  /** Why sandboxes have no egress proxy; null: they can have one. */
+  obstacle: string | null = 'the machine of this test has no egress proxy';
 
   constructor(
     readonly kind: SandboxBackendKind = 'process',
     readonly isolation: SandboxIsolation = 'bwrap',
   ) {
     super();
+  }
+
+  override proxyObstacle(): string | null {
+    return this.obstacle;
   }
 
   override async prepare(): Promise<PreparationLine[]> {

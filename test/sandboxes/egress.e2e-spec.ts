@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import request from 'supertest';
 import { CREDENTIAL_HEADER, EGRESS_PATHS, policySchema } from '@slipway/egress-proxy/protocol.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { AppConfig } from '../../src/config/app-config.js';
 import { MAX_KEPT } from '../../src/v1/egress/egress-request.repository.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -73,7 +74,7 @@ describe('a sandbox with rules about what it may reach', () => {
 
   it('is started with a credential and an authority of its own, and never kept warm', () => {
     const access = backend.boxes.get(id)?.launch.egress;
-    expect(access).toMatchObject({ port: 3180 });
+    expect(access).toMatchObject({ port: app.app.get(AppConfig).egress.port });
     expect(new X509Certificate(access?.authority ?? '')).toMatchObject({ ca: true });
     expect(backend.boxes.size).toBe(1);
   });

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
 import { ProviderToken } from '../../src/git-providers/tokens/provider-token.repository.js';
@@ -6,13 +6,15 @@ import { CredentialRefreshService } from '../../src/v1/app-conversations/credent
 import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
+import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { egressPolicy } from '../support/egress-policy.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
-import { createTestDatabase } from '../support/test-database.js';
+import { createTestDatabase, execute, type TestDatabase } from '../support/test-database.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const backend = new InProcessSandboxBackend();
@@ -246,4 +248,91 @@ it('pauses sandboxes that run when it is changed where credentials are', async (
   });
   await service.close();
   await database.drop();
+});
+
+describe('where nothing says where credentials are', () => {
+  const machine = new ScriptedSandboxBackend();
+  /** Nothing is in the way to hosts. */
+  const direct = { HTTPS_PROXY: '' };
+  const services: TestApp[] = [];
+  let database: TestDatabase;
+  let mine: SandboxesClient;
+
+  /** A replica of the machine, by what it finds there. */
+  const serve = async (obstacle: string | null): Promise<TestApp> => {
+    const sandboxBackend = Object.create(machine, { proxyObstacle: { value: () => obstacle } });
+    const service = await createTestApp(direct, database.url, { sandboxBackend });
+    services.push(service);
+    mine = new SandboxesClient(service.url, mine?.user ?? (await service.createUser()));
+    return service;
+  };
+  const isOutside = (id: string): boolean => machine.box(id).launch.egress !== undefined;
+  const again = async (id: string): Promise<boolean> => {
+    await mine.pause(id);
+    await mine.reach(id, 'PAUSED');
+    await mine.resume(id);
+    await mine.reach(id, 'RUNNING');
+    return isOutside(id);
+  };
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+
+  afterEach(async () => {
+    await Promise.all(services.splice(0).map((service) => service.close()));
+  });
+
+  afterAll(async () => {
+    await machine.close();
+    await database.drop();
+  });
+
+  it('an upgrade leaves sandboxes that run as they are, and their next start has credentials outside', async () => {
+    const before = await serve('no proxy there');
+    const { id } = await mine.running();
+    expect(isOutside(id)).toBe(false);
+    await before.close();
+    services.length = 0;
+    const after = await serve(null);
+    await after.app.get(SandboxReconciler, { strict: false }).now();
+    expect(await mine.get(id)).toMatchObject({ status: 'RUNNING' });
+    expect([machine.box(id).starts, isOutside((await mine.running()).id)]).toEqual([1, true]);
+    expect(await again(id)).toBe(true);
+  });
+
+  it('replicas that have found different things leave each other’s sandboxes alone', async () => {
+    await serve(null);
+    const { id } = await mine.running();
+    await serve('no proxy here');
+    expect(await mine.get(id)).toMatchObject({ status: 'RUNNING' });
+    for (const { app } of services) {
+      await app.get(SandboxReconciler, { strict: false }).now();
+    }
+    expect([await mine.get(id), machine.box(id).starts]).toMatchObject([{ status: 'RUNNING' }, 1]);
+  });
+
+  it.each([
+    ['outside', 'inside', null, 'no proxy here'],
+    ['inside', 'outside', 'no proxy here', null],
+  ])(
+    'a first start that was interrupted %s is begun anew %s by a replica that has found otherwise',
+    async (_, _other, first, second) => {
+      const one = await serve(first);
+      const { id } = await mine.running();
+      expect(isOutside(id)).toBe(first === null);
+      await one.close();
+      services.length = 0;
+      // As if that replica had been killed before it saw an answer.
+      await execute(
+        database.url,
+        `UPDATE sandboxes SET status = 'STARTING', generation = 0, attempts = 1, address = NULL, due_at = created_at,
+         lease_owner = 'dead', lease_until = created_at
+       WHERE id = '${id}'`,
+      );
+      await serve(second);
+      await mine.reach(id, 'RUNNING');
+      expect([isOutside(id), machine.box(id).starts]).toEqual([second === null, 2]);
+    },
+  );
 });

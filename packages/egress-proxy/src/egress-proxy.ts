@@ -20,6 +20,7 @@ import type { ServiceConnection } from './service-connection.js';
 import type { Asked } from './decision.js';
 import { parseAbsoluteForm, parseAuthority } from './target.js';
 import { endForbidden, openTunnel, plainSocket } from './tunnel.js';
+import { UsageRequests } from './usage-request.js';
 
 const HEADERS_MS = 30_000;
 /** Of one sandbox: hosts are asked for answers that are not packed. */
@@ -63,6 +64,7 @@ export class EgressProxy {
       dialer,
       authorities: new SandboxAuthorities(),
       unpacking: new Shares(UNPACKED_AT_ONCE),
+      usage: new UsageRequests(),
       lasting: new Set(),
     };
     this.rechecks = new RepeatedWork(
@@ -81,11 +83,12 @@ export class EgressProxy {
 
   /** What is held at this moment, by what it is. */
   get held(): Record<string, number> {
-    const { policies, reports, dialer, lasting, unpacking } = this.parts;
+    const { policies, reports, dialer, lasting, unpacking, usage } = this.parts;
     return {
       ...this.clients.held,
       lasting: lasting.size,
       unpacking: unpacking.total,
+      bodies: usage.size,
       lookups: dialer.pending,
       asking: policies.sizes.asking,
       reports: reports.size,

@@ -10,6 +10,7 @@ import type { ReportQueue } from './report-queue.js';
 import type { SandboxAuthorities } from './sandbox-authority.js';
 import type { ServiceConnection } from './service-connection.js';
 import type { Target } from './target.js';
+import type { UsageRequests } from './usage-request.js';
 import type { UpstreamAgent } from './upstream.js';
 import { cleanText } from '@slipway/common/well-formed-text.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
@@ -23,6 +24,7 @@ export interface ProxyParts {
   authorities: SandboxAuthorities;
   /** Answers that are unpacked, each of which may take 20 MB. */
   unpacking: Shares;
+  usage: UsageRequests;
   /** Requests, tunnels and WebSockets that are open, and end when their sandbox or their rule does. */
   lasting: Set<Lasting>;
 }
@@ -154,4 +156,9 @@ export class Exchange {
 /** A report has room for it, and the service takes it: what that refuses would not be counted. */
 function reportable(text: string): string {
   return cleanText(text.slice(0, MAX_MADE_UP)).replaceAll(/\p{Cc}/gu, '\u{fffd}');
+}
+
+/** What ends as soon as the rules refuse it. */
+export function lastingOf(client: Client, { asked, isAllowedOnce }: Exchange, end: () => void): Lasting {
+  return { credential: client.caller?.credential ?? '', asked, isAllowedOnce, end };
 }

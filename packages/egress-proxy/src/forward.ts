@@ -17,13 +17,14 @@ import { errorCode } from '@slipway/common/errors/error-message.js';
 import type { Shares } from './shares.js';
 import { hostUnreachable } from './dialer.js';
 import { EchoMask, EchoMaskStream } from './echo-mask.js';
-import type { Client, Exchange, Lasting, ProxyParts } from './exchange.js';
+import { type Client, type Exchange, lastingOf, type ProxyParts } from './exchange.js';
 import { echoesOf, hasForeignCredential, type HeaderLines, injectCredentials } from './injection.js';
 import { answeredHeaders, hasBody, headerLines, headerProblem, sentHeaders } from './message-headers.js';
-import { AskedModelReader, isModelCall, ModelUsageReader } from './model-usage.js';
+import { AskedModelReader, isEventStream, isModelCall, ModelUsageReader } from './model-usage.js';
 import { denied, RefusedError } from './refusal.js';
 import { shownTarget } from './target.js';
 import type { UpstreamRequest } from './upstream.js';
+import { type HeldBody, UsageEventFilter } from './usage-request.js';
 
 /** Between two bytes of a request, a response or a socket: models think for minutes. */
 export const IDLE_MS = 15 * 60_000;
@@ -56,6 +57,9 @@ export interface Forwarding {
 interface Judged extends Forwarding {
   /** The request calls a model, whose answer says what it costs. */
   call: { model: string | null; asked: AskedModelReader } | null;
+  /** Null: it goes on as it comes. */
+  body: HeldBody | null;
+  headers: HeaderLines;
 }
 
 /** What keeps values out of an answer. */
@@ -67,7 +71,7 @@ interface Guard {
 
 /** Judges a request, puts credentials in, sends it to its host, and streams the answer back. @throws RefusedError */
 export async function forwardRequest(forwarding: Forwarding): Promise<void> {
-  const { client, exchange, request, upgrade } = forwarding;
+  const { parts, client, exchange, request, upgrade } = forwarding;
   const { policy, asked } = exchange;
   const { target, path = '/', method = 'GET' } = asked;
   const problem = upgradeProblem(forwarding) ?? headerProblem(request, target);
@@ -104,7 +108,6 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     port: target.port,
     method,
     path: sent.path,
-    headers: flat(sent.headers),
     timeout: IDLE_MS,
     maxHeaderSize: MAX_HEAD_BYTES,
   };
@@ -112,7 +115,12 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
   // Without a value it costs the user nothing.
   const call =
     isCall && sent.used.length > 0 ? { model: key?.model ?? null, asked: new AskedModelReader() } : null;
-  await send({ ...forwarding, call }, options, guard);
+  const body = call && (await parts.usage.hold(forwarding));
+  try {
+    await send({ ...forwarding, call, body, headers: sent.headers }, options, guard);
+  } finally {
+    body?.drop();
+  }
 }
 
 /** A body behind it, or another protocol, would reach the host as something that was never judged. */
@@ -125,8 +133,8 @@ function upgradeProblem({ request, upgrade }: Forwarding): string | null {
 }
 
 async function send(forwarding: Judged, options: UpstreamRequest, guard: Guard): Promise<void> {
-  const { parts, client, exchange, request } = forwarding;
-  const upstream = begin(options, exchange);
+  const { parts, client, exchange, request, body, headers } = forwarding;
+  const upstream = begin({ ...options, headers: flat(body?.headersFor(headers) ?? headers) }, exchange);
   const answered = Promise.withResolvers<IncomingMessage | null>();
   upstream
     .on('error', answered.reject)
@@ -151,13 +159,25 @@ async function send(forwarding: Judged, options: UpstreamRequest, guard: Guard):
   client.leaving.add(leave);
   const lasting = lastingOf(client, exchange, leave);
   parts.lasting.add(lasting);
-  request.on('data', (chunk: Buffer) => {
-    exchange.sentBytes += chunk.length;
-    forwarding.call?.asked.push(chunk);
-  });
-  request.pipe(upstream);
+  if (body === null) {
+    request.on('data', (chunk: Buffer) => {
+      exchange.sentBytes += chunk.length;
+      forwarding.call?.asked.push(chunk);
+    });
+    request.pipe(upstream);
+  } else {
+    exchange.sentBytes = body.given.length;
+    forwarding.call?.asked.push(body.given);
+    body.sendTo(upstream);
+  }
   try {
     const answer = await answered.promise;
+    if (answer !== null && body?.isRefusedBy(answer) === true) {
+      answer.destroy();
+      client.leaving.delete(leave);
+      await send(forwarding, options, guard);
+      return;
+    }
     if (answer !== null) {
       await sendBack(forwarding, answer, guard);
     }
@@ -203,7 +223,7 @@ function isStale(upstream: ClientRequest, request: IncomingMessage, error: unkno
 }
 
 async function sendBack(
-  { parts, exchange, request, response, call }: Judged,
+  { parts, exchange, request, response, call, body }: Judged,
   answer: IncomingMessage,
   { mask, kept }: Guard,
 ): Promise<void> {
@@ -211,18 +231,20 @@ async function sendBack(
   const isEmpty = request.method === 'HEAD' || status === 204 || status === 304;
   const decoder =
     (mask.isEmpty && call === null) || isEmpty ? null : decoderOf(answer, exchange, parts.unpacking);
+  const filter = body?.isAsking === true && isEventStream(answer) ? new UsageEventFilter() : null;
   const without = decoder
     ? ['content-encoding', 'content-length']
-    : mask.keepsLength || isEmpty
+    : filter === null && (mask.keepsLength || isEmpty)
       ? []
       : ['content-length'];
   exchange.status = status;
   answer.on('data', ({ length }: Buffer) => {
     exchange.receivedBytes += length;
   });
-  const reader = call && new ModelUsageReader(answer.headers['content-type'] ?? '');
+  const reader = call && new ModelUsageReader(isEventStream(answer));
   const steps = [
     ...(decoder ? [decoder] : []),
+    ...(filter ? [filter] : []),
     ...(mask.isEmpty || isEmpty ? [] : [new EchoMaskStream(mask)]),
   ];
   try {
@@ -318,11 +340,6 @@ async function joinSockets(
     parts.lasting.delete(lasting);
     end();
   }
-}
-
-/** What ends as soon as the rules refuse it. */
-export function lastingOf(client: Client, { asked, isAllowedOnce }: Exchange, end: () => void): Lasting {
-  return { credential: client.caller?.credential ?? '', asked, isAllowedOnce, end };
 }
 
 interface Ends {

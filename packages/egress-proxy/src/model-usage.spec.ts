@@ -1,10 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
-import { AskedModelReader, type CallUsage, isModelCall, ModelUsageReader } from './model-usage.js';
+import {
+  AskedModelReader,
+  type CallUsage,
+  isEventStream,
+  isModelCall,
+  ModelUsageReader,
+} from './model-usage.js';
 
 type Counts = Partial<CallUsage>;
 
 function read(text: string, contentType: string, size: number): CallUsage | null {
-  const reader = new ModelUsageReader(contentType);
+  const reader = new ModelUsageReader(isEventStream({ headers: { 'content-type': contentType } }));
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += size) {
     reader.push(bytes.subarray(at, at + size));
@@ -210,7 +216,7 @@ describe('the usage of an answer', () => {
   });
 
   it('is not looked for in what has no end', () => {
-    const reader = new ModelUsageReader('application/json');
+    const reader = new ModelUsageReader(false);
     const mebibyte = Buffer.alloc(1024 * 1024, ' ');
     for (let count = 0; count < 64; count += 1) {
       reader.push(mebibyte);

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
 import { cleanText } from '@slipway/common/well-formed-text.js';
@@ -36,13 +37,25 @@ const WANTED: ReadonlySet<string> = new Set([...USAGE_PATHS, ...MODEL_PATHS]);
 const CALLS =
   /\/(?:chat\/completions|completions|responses|messages|embeddings)\/?$|:(?:streamG|g)enerateContent$/i;
 
+const CHAT = /\/chat\/completions\/?$/i;
+
 /** Whether a request is a call of a model, by its path, in whatever spelling a server may take for that one. */
 export function isModelCall(method: string, path: string): boolean {
-  if (method !== 'POST') {
-    return false;
-  }
+  return method === 'POST' && CALLS.test(plainPath(path));
+}
+
+/** Whether a call is one of OpenAI's chat completions, whose streams tell usage only where they are asked. */
+export function isChatCall(path: string): boolean {
+  return CHAT.test(plainPath(path));
+}
+
+export function isEventStream({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
+}
+
+function plainPath(path: string): string {
   const plain = URL.parse(`http://host${path}`)?.pathname.replaceAll(/\/{2,}/g, '/') ?? path;
-  return CALLS.test(canonicalPath(plain) ?? plain);
+  return canonicalPath(plain) ?? plain;
 }
 
 const count = z.number().int().min(0).max(1_000_000_000).optional().catch(undefined);
@@ -93,7 +106,6 @@ export class AskedModelReader {
  * few members.
  */
 export class ModelUsageReader {
-  private readonly isStream: boolean;
   private members = new JsonMembers(WANTED);
   private said: Said = {};
   private model: string | null = null;
@@ -102,9 +114,7 @@ export class ModelUsageReader {
   /** How much of `data:` the line has begun with; null: it has begun with something else. */
   private matched: number | null = 0;
 
-  constructor(contentType: string) {
-    this.isStream = /^text\/event-stream\b/i.test(contentType);
-  }
+  constructor(private readonly isStream: boolean) {}
 
   push(chunk: Buffer): void {
     this.left -= chunk.length;

@@ -5,8 +5,8 @@ import { TLSSocket } from 'node:tls';
 import { inTime, within } from '@slipway/common/async.js';
 import { helloProblem, sendAlert, TlsRecords } from './client-hello.js';
 import { decideEgress, decideOnce, opensTls } from './decision.js';
-import type { Client, Exchange, ProxyParts } from './exchange.js';
-import { IDLE_MS, lastingOf, pipeBothWays } from './forward.js';
+import { type Client, type Exchange, lastingOf, type ProxyParts } from './exchange.js';
+import { IDLE_MS, pipeBothWays } from './forward.js';
 import { denied } from './refusal.js';
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';

@@ -179,6 +179,11 @@ export abstract class SandboxBackend {
   /** What `prepare()` found; before that, the weakest isolation to expect. */
   abstract readonly isolation: SandboxIsolation;
 
+  /** What `prepare()` found: why sandboxes that a runtime runs cannot have an egress proxy, and what would help; null: they can. */
+  proxyObstacle(_runtime: string | null): string | null {
+    return 'no egress proxy belongs to these sandboxes';
+  }
+
   /** Null: sandboxes are not kept warm here. */
   readonly warm: WarmStarts | null = null;
 

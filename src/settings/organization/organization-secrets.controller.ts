@@ -3,7 +3,7 @@ import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { Time } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
-import { AppConfig } from '../../config/app-config.js';
+import { CredentialsPlace } from '../../config/credentials-place.js';
 import { toShownInjectionDto } from '../secrets/secret-injection.dto.js';
 import {
   CustomSecretRepository,
@@ -57,14 +57,10 @@ function toOrganizationSecretDto(
 @ApiTags('Custom secrets')
 @Controller('api/organizations/:organization_id/secrets')
 export class OrganizationSecretsController {
-  private readonly isOutside: boolean;
-
   constructor(
     private readonly secrets: CustomSecretRepository,
-    { egress }: AppConfig,
-  ) {
-    this.isOutside = egress.credentials === 'outside';
-  }
+    private readonly place: CredentialsPlace,
+  ) {}
 
   @Get()
   @ApiRoute('list_org_secrets', 'List secrets of the organization', {
@@ -98,7 +94,7 @@ export class OrganizationSecretsController {
   ): Promise<StoredOrganizationSecretDto> {
     await this.secrets.add(ownerId, body, 'conflict');
     const secret = await this.secrets.findDescription(ownerId, body.name);
-    return toOrganizationSecretDto(secret, changeWarning(body, this.isOutside));
+    return toOrganizationSecretDto(secret, changeWarning(body, this.place.isOutside()));
   }
 
   @Put(':name')
@@ -117,7 +113,7 @@ export class OrganizationSecretsController {
     const secret = await this.secrets.findDescription(ownerId, body.name ?? name);
     return toOrganizationSecretDto(
       secret,
-      changeWarning({ name: secret.name, hosts: body.hosts ?? null }, this.isOutside),
+      changeWarning({ name: secret.name, hosts: body.hosts ?? null }, this.place.isOutside()),
     );
   }
 

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
-import { AppConfig } from '../../config/app-config.js';
+import { CredentialsPlace } from '../../config/credentials-place.js';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { toPageDto } from '../../common/pagination/page.dto.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
@@ -44,14 +44,10 @@ function edited(description: string, message: string): ApiResponseNoStatusOption
 @OfUsers(OF_USERS.secrets)
 @Controller('api/secrets')
 export class SecretsController {
-  private readonly isOutside: boolean;
-
   constructor(
     private readonly secrets: CustomSecretRepository,
-    { egress }: AppConfig,
-  ) {
-    this.isOutside = egress.credentials === 'outside';
-  }
+    private readonly place: CredentialsPlace,
+  ) {}
 
   @Get()
   @ApiRoute('load_custom_secrets_names_', 'List custom secrets', {
@@ -72,7 +68,7 @@ export class SecretsController {
   })
   async create(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<SecretMessageDto> {
     await this.secrets.add(userId, body);
-    return { message: 'Secret stored', ...changeWarning(body, this.isOutside) };
+    return { message: 'Secret stored', ...changeWarning(body, this.place.isOutside()) };
   }
 
   @Put(':name')
@@ -88,7 +84,7 @@ export class SecretsController {
     @Body() body: UpdateSecretDto,
   ): Promise<SecretMessageDto> {
     await this.secrets.change(userId, name, body);
-    return { message: 'Secret changed', ...changeWarning(body, this.isOutside) };
+    return { message: 'Secret changed', ...changeWarning(body, this.place.isOutside()) };
   }
 
   @Delete(':name')
@@ -109,15 +105,11 @@ export class SecretsController {
 @OfUsers(OF_USERS.secrets)
 @Controller('api/v1/secrets')
 export class SecretsV1Controller {
-  private readonly isOutside: boolean;
-
   constructor(
     private readonly secrets: CustomSecretRepository,
     private readonly gitTokens: GitTokensService,
-    { egress }: AppConfig,
-  ) {
-    this.isOutside = egress.credentials === 'outside';
-  }
+    private readonly place: CredentialsPlace,
+  ) {}
 
   @Get('search')
   @ApiRoute('search_custom_secrets_', 'Search custom secrets', {
@@ -140,7 +132,7 @@ export class SecretsV1Controller {
   })
   async store(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
     await this.secrets.store(userId, body);
-    return { message: 'Secret created successfully', ...changeWarning(body, this.isOutside) };
+    return { message: 'Secret created successfully', ...changeWarning(body, this.place.isOutside()) };
   }
 
   // Declared before the routes with a name, which would match it too.
@@ -175,7 +167,7 @@ export class SecretsV1Controller {
     @Body() body: UpdateSecretDto,
   ): Promise<EditResponseDto> {
     await this.secrets.change(userId, name, body);
-    return { message: 'Secret updated successfully', ...changeWarning(body, this.isOutside) };
+    return { message: 'Secret updated successfully', ...changeWarning(body, this.place.isOutside()) };
   }
 
   @Delete(':secret_id')

@@ -86,7 +86,7 @@ export function changeWarning(
   isOutside: boolean,
 ): { warning?: string } {
   const { warning: unmaskable } = secretWarning(name, value);
-  const inClear = `Hosts have no effect yet: sandboxes here get the value of ${name} in clear, until the operator sets SANDBOX_CREDENTIALS=outside.`;
+  const inClear = `Hosts have no effect yet: sandboxes here get the value of ${name} in clear, until the operator has credentials stay outside of them (SANDBOX_CREDENTIALS).`;
   const all = [...(unmaskable ? [unmaskable] : []), ...(!isOutside && hosts?.length ? [inClear] : [])];
   return all.length === 0 ? {} : { warning: all.join(' ') };
 }

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { decideOnce } from '@slipway/egress-proxy/decision.js';
 import { DomainError, found, InvalidInputError } from '../../common/errors/domain-error.js';
 import { parseEgressHost } from '../../config/egress-rules.js';
+import { isRestricted } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
 import type { EgressPermitDto } from './egress.dto.js';
@@ -29,7 +30,7 @@ export class EgressPermitsService {
       const msg = 'Expected one host (api.example.com), with a port where it is not 80 or 443.';
       throw new InvalidInputError({ loc: ['body', 'host'], msg, type: 'value_error' });
     }
-    if (sandbox.egressMode === null || sandbox.egressMode === 'credentials') {
+    if (!isRestricted(sandbox.egressMode)) {
       throw withoutRules();
     }
     const { host, port } = parsed;

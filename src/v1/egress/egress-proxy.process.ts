@@ -55,7 +55,6 @@ export class EgressProxyProcess extends BackgroundLoop {
     if (this.backend.proxyEnvironment === null) {
       return;
     }
-    this.isNeeded = this.specs.all().some((spec) => this.egress.mode(spec) !== null);
     this.egress.beforeUse(async () => {
       this.isNeeded = true;
       if (this.child === null) {
@@ -99,6 +98,8 @@ export class EgressProxyProcess extends BackgroundLoop {
 
   /** Also by sandboxes of another replica of this host, whose proxy may have gone with it. */
   private async isWanted(): Promise<boolean> {
+    // Known once the backend is prepared.
+    this.isNeeded ||= this.specs.all().some((spec) => this.egress.mode(spec) !== null);
     if (!this.isNeeded && performance.now() >= this.lookedAt + LOOK_EVERY_MS) {
       this.lookedAt = performance.now();
       this.isNeeded = await this.sandboxes.needsEgress();

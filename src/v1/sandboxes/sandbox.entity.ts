@@ -20,6 +20,11 @@ export function isOutside(mode: EgressMode | null): boolean {
   return mode === 'credentials' || mode === 'both';
 }
 
+/** Whether rules say what it may reach. */
+export function isRestricted(mode: EgressMode | null): boolean {
+  return mode === 'rules' || mode === 'both';
+}
+
 /** A sandbox: this row says what should be; the backend says what is. */
 export type SandboxLimits = {
   secret_names?: string[] | null;

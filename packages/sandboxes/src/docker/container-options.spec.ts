@@ -11,7 +11,16 @@ import {
 } from './container.js';
 
 const SESSION_KEY = 'the-session-key';
-const ENGINE = { version: '28.0.0', processors: 4, knowsHostGateway: true, isRootless: false, rootDir: null };
+const ENGINE = {
+  version: '28.0.0',
+  processors: 4,
+  knowsHostGateway: true,
+  isRootless: false,
+  isRemapped: false,
+  machine: { hostname: null, kernel: null },
+  defaultRuntime: null,
+  rootDir: null,
+};
 
 function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
   return {

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { Duplex } from 'node:stream';
 import Docker, { type ContainerInspectInfo } from 'dockerode';
 import pRetry from 'p-retry';
 import pLimit from 'p-limit';
@@ -24,7 +23,6 @@ import {
   SandboxBackendError,
   type SandboxFacts,
   type SandboxLaunch,
-  sessionKeyLine,
   type WarmStarts,
   type WarmTemplate,
 } from '../sandbox-backend.js';
@@ -52,9 +50,9 @@ import {
   isSocketEngine,
   isTemporaryStartFailure,
   nullOnStatus,
-  openStandardInput,
   readEngineFacts,
   removeContainer,
+  writeSessionKey,
 } from './engine.js';
 import { GuardedContainers } from './guarded-containers.js';
 import { ensureImage, findImage } from './images.js';
@@ -111,6 +109,10 @@ export class DockerSandboxBackend extends SandboxBackend {
     this.guard = new DiskGuard({ disk: DISK, reserveBytes, sandboxBytes }, this.guarded);
   }
 
+  override proxyObstacle(runtime: string | null): string | null {
+    return this.relays.obstacle(runtime);
+  }
+
   override async prepare(): Promise<PreparationLine[]> {
     const { dockerHost, network, listenAddress, defaultImage } = this.options;
     if (network === null && listenAddress === null && !isLocalEngine(dockerHost)) {
@@ -118,7 +120,7 @@ export class DockerSandboxBackend extends SandboxBackend {
         "DOCKER_HOST names another machine, on whose loopback sandboxes' ports would be out of reach: run the service in a container there, in a network that SANDBOX_DOCKER_NETWORK names",
       );
     }
-    const { version } = await this.engineFacts();
+    const engine = await this.engineFacts();
     if (network !== null) {
       await callEngine(`SANDBOX_DOCKER_NETWORK: the network ${network} is not there`, () =>
         this.docker.getNetwork(network).inspect(),
@@ -126,10 +128,11 @@ export class DockerSandboxBackend extends SandboxBackend {
       await this.links?.reconnect();
     }
     const lines = [
-      `sandboxes are containers of Docker ${version}, reached ${network === null ? 'on loopback' : `by name from the network ${network}`}`,
+      `sandboxes are containers of Docker ${engine.version}, reached ${network === null ? 'on loopback' : `by name from the network ${network}`}`,
     ];
     await this.guarded.thawAll();
     const image = await findImage(this.docker, defaultImage);
+    await this.relays.look(engine, image);
     if (image === null) {
       lines.push(
         `the image ${defaultImage} is missing: ${isBuiltHere(defaultImage) ? `npm run image:agent-server -- --tag ${defaultImage}` : 'the first start of a sandbox pulls it'}`,
@@ -383,17 +386,4 @@ export class DockerSandboxBackend extends SandboxBackend {
     this.engine ??= await callEngine('the Docker engine cannot be used', () => readEngineFacts(this.docker));
     return this.engine;
   }
-}
-
-/** The engine keeps the line until it is read, so that the program gets its key even if this process dies. */
-async function writeSessionKey(docker: Docker, containerId: string, sessionKey: string): Promise<void> {
-  const input = await openStandardInput(docker, containerId);
-  if (!(input instanceof Duplex)) {
-    throw new SandboxBackendError('the engine does not hand over the standard input of the sandbox');
-  }
-  await new Promise<void>((resolve, reject) => {
-    // Also catches later errors: the engine ends the connection when the program has read its input.
-    input.on('error', reject);
-    input.end(sessionKeyLine(sessionKey), () => resolve());
-  });
 }

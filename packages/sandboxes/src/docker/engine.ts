@@ -1,8 +1,9 @@
+import { Duplex } from 'node:stream';
 import { inTime } from '@slipway/common/async.js';
 import Docker from 'dockerode';
 import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
+import { SandboxBackendError, SandboxBackendUnavailableError, sessionKeyLine } from '../sandbox-backend.js';
 
 const SOCKET_ADDRESS = /^(unix|npipe):\/\/(.+)$/;
 const DEFAULT_PORTS = { plain: '2375', tls: '2376' };
@@ -37,6 +38,11 @@ export interface EngineFacts {
   knowsHostGateway: boolean;
   /** Whether its root is the user that it runs as. */
   isRootless: boolean;
+  /** Whether users in containers are others on its machine. */
+  isRemapped: boolean;
+  /** As its machine calls itself. */
+  machine: { hostname: string | null; kernel: string | null };
+  defaultRuntime: string | null;
   /** The folder of its images and volumes on its own machine; null when it does not say. */
   rootDir: string | null;
 }
@@ -86,9 +92,16 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
     version: version.Version,
     processors: jsonNumber(info, 'NCPU') ?? 1,
     knowsHostGateway: major > 1 || minor >= HOST_GATEWAY_API,
-    isRootless: jsonList(info, 'SecurityOptions').some((option) => /^name=rootless\b/.test(String(option))),
+    isRootless: hasOption(info, 'rootless'),
+    isRemapped: hasOption(info, 'userns'),
+    machine: { hostname: jsonText(info, 'Name'), kernel: jsonText(info, 'KernelVersion') },
+    defaultRuntime: jsonText(info, 'DefaultRuntime'),
     rootDir: jsonText(info, 'DockerRootDir'),
   };
+}
+
+function hasOption(info: unknown, name: string): boolean {
+  return jsonList(info, 'SecurityOptions').some((option) => /^name=(\w+)/.exec(String(option))?.[1] === name);
 }
 
 /** @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer */
@@ -206,4 +219,21 @@ export async function removeContainer(docker: Docker, id: string): Promise<void>
     }
     await nullOnStatus([404], container.wait({ condition: 'removed' }));
   }
+}
+
+/** The engine keeps the line until it is read, so that the program gets its key even if this process dies. */
+export async function writeSessionKey(
+  docker: Docker,
+  containerId: string,
+  sessionKey: string,
+): Promise<void> {
+  const input = await openStandardInput(docker, containerId);
+  if (!(input instanceof Duplex)) {
+    throw new SandboxBackendError('the engine does not hand over the standard input of the sandbox');
+  }
+  await new Promise<void>((resolve, reject) => {
+    // Also catches later errors: the engine ends the connection when the program has read its input.
+    input.on('error', reject);
+    input.end(sessionKeyLine(sessionKey), () => resolve());
+  });
 }

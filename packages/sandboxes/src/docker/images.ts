@@ -6,6 +6,7 @@ import { callEngine, engineFailure, nullOnStatus } from './engine.js';
 
 /** Users choose the image, and its name becomes part of a path of the engine's API. */
 const IMAGE_REFERENCE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/;
+const RELAY_IMAGE_LABEL = 'slipway.relay';
 const MEGABYTE = 1e6;
 /** Shows progress over a slow line without a database write for every event. */
 const STEP_MEGABYTES = 5;
@@ -16,10 +17,12 @@ interface RequestedImage {
   isOurs: boolean;
 }
 
-interface FoundImage {
+export interface FoundImage {
   /** A hash of the content: every build that changes something has another one. */
   id: string;
   hasAgentServer: boolean;
+  /** Whether it was built with what leads to egress proxies. */
+  hasRelay: boolean;
   variables: readonly string[];
 }
 
@@ -58,6 +61,7 @@ export async function findImage(docker: Docker, image: string): Promise<FoundIma
     found && {
       id: found.Id,
       hasAgentServer: Boolean(found.Config.Labels?.[AGENT_SERVER_LABEL]),
+      hasRelay: Boolean(found.Config.Labels?.[RELAY_IMAGE_LABEL]),
       variables: found.Config.Env ?? [],
     }
   );

@@ -1,10 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
+import { hostname, release, tmpdir } from 'node:os';
 import path from 'node:path';
-import { newProxySocket } from './sandbox-relays.js';
+import Docker from 'dockerode';
+import { newProxySocket, SandboxRelays } from './sandbox-relays.js';
 
 describe('newProxySocket', () => {
   let folder: string;
@@ -45,5 +46,65 @@ describe('newProxySocket', () => {
     const next = await newProxySocket(folder);
     expect(await readdir(path.dirname(alive))).toEqual([path.basename(alive)]);
     expect([alive, killed]).not.toContain(next);
+  });
+});
+
+describe('what keeps containers from having a relay', () => {
+  const HERE = {
+    version: '28.0.0',
+    processors: 4,
+    knowsHostGateway: true,
+    isRootless: false,
+    isRemapped: false,
+    machine: { hostname: hostname(), kernel: release() },
+    defaultRuntime: 'runc',
+    rootDir: null,
+  };
+  const IMAGE = { id: 'sha256:1', hasAgentServer: true, hasRelay: true, variables: [] };
+
+  let place: string;
+
+  beforeAll(async () => {
+    place = await mkdtemp(path.join(tmpdir(), 'relays-'));
+  });
+
+  afterAll(async () => {
+    await rm(place, { recursive: true });
+  });
+
+  const found = async (
+    engine: Partial<typeof HERE> = {},
+    image: Partial<typeof IMAGE> | null = {},
+    folder = path.join(place, 'sockets'),
+  ): Promise<SandboxRelays> => {
+    const options = { instanceId: 'test', defaultImage: 'image', network: null, socketFolder: folder };
+    const relays = new SandboxRelays(new Docker({ socketPath: '/none' }), options);
+    await relays.look({ ...HERE, ...engine }, image && { ...IMAGE, ...image });
+    return relays;
+  };
+
+  it('is nothing where the engine is on the machine of the service, and the image of its version or yet to be pulled', async () => {
+    expect((await found()).obstacle(null)).toBeNull();
+    expect((await found({ defaultRuntime: '/usr/bin/crun' }, null)).obstacle(null)).toBeNull();
+  });
+
+  it.each<[RegExp, Parameters<typeof found>]>([
+    [/older version.*build it anew/, [{}, { hasRelay: false }]],
+    [/not on the machine/, [{ machine: { hostname: 'docker-desktop', kernel: release() } }]],
+    [/not on the machine/, [{ machine: { hostname: hostname(), kernel: '6.6.0-linuxkit' } }]],
+    [/userns-remap/, [{ isRemapped: true }]],
+    [/shorter path/, [{}, {}, `/${'long'.repeat(25)}`]],
+    [/cannot write to its DATA_DIR/, [{}, {}, '/dev/null/sockets']],
+    [/the runtime runsc/, [{ defaultRuntime: 'runsc' }]],
+  ])('is %s', async (expected, given) => {
+    expect((await found(...given)).obstacle(null)).toMatch(expected);
+  });
+
+  it('is the runtime of a single sandbox, too', async () => {
+    const relays = await found({ defaultRuntime: 'runsc' });
+    expect([relays.obstacle('kata'), relays.obstacle('runc')]).toEqual([
+      expect.stringContaining('kata'),
+      null,
+    ]);
   });
 });

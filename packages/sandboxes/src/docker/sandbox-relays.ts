@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
+import { hostname, release } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
@@ -14,14 +15,14 @@ import {
   INSTANCE_LABEL,
   isBuiltHere,
 } from '../container-layout.js';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { makePrivateFolder } from '@slipway/common/private-folder.js';
 import { AGENT_SERVER_FLAGS, authorityBundle, BUNDLE_VARIABLES } from '../launch-variables.js';
 import { type EgressAccess, type ProgramLaunch, SandboxBackendError } from '../sandbox-backend.js';
 import { hardened, sandboxName } from './container.js';
 import type { DockerBackendOptions } from './docker.options.js';
-import { callEngine, nullOnStatus, readEngineFacts } from './engine.js';
-import { ensureImage } from './images.js';
+import { callEngine, type EngineFacts, nullOnStatus, readEngineFacts } from './engine.js';
+import { ensureImage, type FoundImage } from './images.js';
 
 /** The sandbox whose network the container shares. */
 const RELAY_LABEL = 'slipway.relay-of';
@@ -37,6 +38,7 @@ const BUNDLE = '/etc/slipway-authorities.pem';
 /** Addresses of sockets are not longer (unix(7)). */
 const SOCKET_BYTES = 107;
 const LAST_PORT = 65_535;
+const ID_LENGTH = 22;
 const ANSWERS_MS = 60_000;
 const POLL_MS = 20;
 
@@ -51,6 +53,9 @@ const SHARED_NETWORKS = /^(runc|crun|nvidia)$/;
  * sandbox itself has neither folder.
  */
 export class SandboxRelays {
+  private defaultRuntime: string | null = null;
+  private found: string | null = 'the Docker engine has not been asked yet';
+
   constructor(
     private readonly docker: Docker,
     private readonly options: Pick<
@@ -58,6 +63,49 @@ export class SandboxRelays {
       'instanceId' | 'defaultImage' | 'network' | 'socketFolder'
     >,
   ) {}
+
+  /** Finds out whether sandboxes can have one. @throws SandboxBackendUnavailableError */
+  async look(engine: EngineFacts, image: FoundImage | null): Promise<void> {
+    this.defaultRuntime = engine.defaultRuntime;
+    this.found = await this.reason(engine, image);
+  }
+
+  /** Why `look` found that a sandbox cannot have one, and what would help; null: it can. */
+  obstacle(runtime: string | null): string | null {
+    const used = path.basename(runtime ?? this.defaultRuntime ?? 'runc');
+    return SHARED_NETWORKS.test(used)
+      ? this.found
+      : `no other container can share the network of one that the runtime ${used} runs: runc, crun and nvidia can`;
+  }
+
+  private async reason(
+    { machine, isRemapped }: EngineFacts,
+    image: FoundImage | null,
+  ): Promise<string | null> {
+    const { network, defaultImage } = this.options;
+    if (image?.hasRelay === false) {
+      return `the image ${defaultImage} is of an older version, which has no relay to the egress proxy: build it anew, or pull it`;
+    }
+    if (network === null && (machine.hostname !== hostname() || machine.kernel !== release())) {
+      return 'the Docker engine is not on the machine of the service, so that sockets to the egress proxy do not reach it: run the service there, or in a container of that engine (docker-compose.yml)';
+    }
+    if (network === null && isRemapped) {
+      return 'the Docker engine has other users in containers (userns-remap), which sockets to the egress proxy refuse: run the service in a container of it (docker-compose.yml)';
+    }
+    try {
+      requireShort(this.socket('0'.repeat(ID_LENGTH), LAST_PORT));
+      await this.engineFolder();
+    } catch (error) {
+      if (!(error instanceof SandboxBackendError)) {
+        throw error;
+      }
+      return error.message;
+    }
+    return await makePrivateFolder(this.options.socketFolder).then(
+      () => null,
+      (error: unknown) => `the service cannot write to its DATA_DIR (${errorMessage(error)})`,
+    );
+  }
 
   /** Where the service reaches a port of the sandbox. */
   socket(id: string, port: number): string {

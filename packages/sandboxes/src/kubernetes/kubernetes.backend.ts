@@ -27,12 +27,13 @@ import {
   missingRights,
 } from './cluster-objects.js';
 import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes.options.js';
-import { PodNetwork } from './pod-network.js';
+import { NO_PROXY, PodNetwork } from './pod-network.js';
 import { PodStart } from './pod-start.js';
 import {
   type ClusterSandbox,
   hasPodEnded,
   isReplaced,
+  isSuspended,
   type PodReach,
   sandboxFacts,
 } from './sandbox-facts.js';
@@ -87,6 +88,10 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     this.options = options;
     this.api = new ApiServer(options.kubeconfig);
     this.tunnels = new ApiServer(options.kubeconfig);
+  }
+
+  override proxyObstacle(): string | null {
+    return this.options.egress === null ? NO_PROXY : null;
   }
 
   override async prepare(): Promise<PreparationLine[]> {
@@ -392,8 +397,4 @@ function remainder(found: ClusterSandbox | null, namespace: string): string {
   return found?.sandbox.isDeleting
     ? `it or its volume is held ${after}: ${kubectl} describe sandboxes.${SANDBOX_GROUP},pvc --selector ${SANDBOX_LABEL}=${found.sandbox.sandboxId} names the finalizer`
     : `the cluster has not said ${after} that its pod has ended: does the controller of agent-sandbox run?`;
-}
-
-function isSuspended(found: ClusterSandbox | null): boolean {
-  return found === null || (found.pod === null && found.sandbox.isSuspended);
 }

@@ -18,6 +18,9 @@ import { type PodLaunch, podTemplate } from './sandbox-manifest.js';
 
 const PROXY_SERVICE = 'slipway-egress';
 const [[LABEL, VALUE]] = Object.entries(PROXY_LABELS) as [[string, string]];
+/** Where there is a key but no proxy is ready, starts say so: it may be installed at the same time as the service. */
+export const NO_PROXY =
+  'there is no egress proxy in the cluster; set EGRESS_PROXY_KEY, and apply deploy/kubernetes/components/egress-proxy or set egressProxy.enabled of the chart';
 /** Some networks drop what a policy refuses. */
 const PROBE_MS = 1_000;
 const PROBE_EVERY_MS = 60_000;
@@ -49,7 +52,7 @@ export class PodNetwork {
     }
     if (this.options.egress === null) {
       throw new SandboxBackendError(
-        'its rules, or credentials that stay outside of it, need the egress proxy in the cluster: set EGRESS_PROXY_KEY, and apply deploy/kubernetes/components/egress-proxy or set egressProxy.enabled of the chart',
+        `its rules, or credentials that stay outside of it, cannot be kept: ${NO_PROXY}`,
       );
     }
     const host = this.options.egress.host ?? `${PROXY_SERVICE}.${this.objects.namespace}.svc`;

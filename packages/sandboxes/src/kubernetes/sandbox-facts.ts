@@ -384,3 +384,7 @@ function exitOfContainer({ exitCode, signal, reason }: ObservedContainer): Sandb
     outOfMemory: reason === 'OOMKilled' && (exitCode === null || exitCode === KILLED_EXIT_CODE),
   };
 }
+
+export function isSuspended(found: ClusterSandbox | null): boolean {
+  return found === null || (found.pod === null && found.sandbox.isSuspended);
+}

@@ -90,6 +90,7 @@ const options: ProcessBackendOptions = {
   hiddenPaths: ['/usr/share'],
   agentServer: { node: process.execPath, entry: import.meta.filename, relay: '', args: [] },
   network: { mode: 'auto', allow: [] },
+  egressPort: 0,
   environment: { SSL_CERT_FILE: '/proc/version' },
   readPaths: ['/proc/filesystems', '/no/such/folder'],
 };

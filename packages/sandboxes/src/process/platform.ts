@@ -19,7 +19,7 @@ const NO_PROJECT = `tools in sandboxes have no ${PROJECT_FOLDER}: the service, i
 /** @throws SandboxBackendError when sandboxes cannot run as the options ask */
 export async function detectPlatform(
   options: ProcessBackendOptions,
-): Promise<{ platform: Platform; lines: PreparationLine[] }> {
+): Promise<{ platform: Platform; lines: PreparationLine[]; networkObstacle: string | null }> {
   const users = await findSandboxUsers();
   const searchPath = options.environment['PATH'];
   const setpriv = await findProgram('setpriv', searchPath);
@@ -44,6 +44,7 @@ export async function detectPlatform(
       return {
         platform: { ...platform, network: network.found },
         lines: [isolated, network.line, ...project, ...(await missingReadPaths(options))],
+        networkObstacle: network.obstacle,
       };
     }
     if (options.isolation === 'bwrap') {
@@ -64,6 +65,7 @@ export async function detectPlatform(
     lines: [...(await prepareWithoutIsolation(options, platform)), isolationWarning(reasons, users)].map(
       warn,
     ),
+    networkObstacle: needsNetworks(reasons[0] ?? 'SANDBOX_ISOLATION=none'),
   };
 }
 
@@ -71,10 +73,11 @@ export async function detectPlatform(
 async function detectNetwork(
   options: ProcessBackendOptions,
   platform: Extract<Platform, { isolation: 'bwrap' }>,
-): Promise<{ found: IsolatedNetwork | null; line: PreparationLine }> {
+): Promise<{ found: IsolatedNetwork | null; line: PreparationLine; obstacle: string | null }> {
   const { network, listenAddress, environment } = options;
   if (network.mode === 'shared') {
-    return { found: null, line: log(`sandboxes share the machine's network (SANDBOX_NETWORK=shared)`) };
+    const line = log(`sandboxes share the machine's network (SANDBOX_NETWORK=shared)`);
+    return { found: null, line, obstacle: needsNetworks('SANDBOX_NETWORK=shared') };
   }
   const [slirp4netns, ip, unshare] = await Promise.all(
     ['slirp4netns', 'ip', 'unshare'].map(async (name) => await findProgram(name, environment['PATH'])),
@@ -100,12 +103,13 @@ async function detectNetwork(
     return {
       found,
       line: log('each sandbox has a network of its own, which leads to public addresses only'),
+      obstacle: null,
     };
   }
   if (network.mode === 'isolated') {
     throw new SandboxBackendError(`SANDBOX_NETWORK=isolated does not work here: ${reason}`);
   }
-  return { found: null, line: warn(sharedNetworkWarning(reason)) };
+  return { found: null, line: warn(sharedNetworkWarning(reason)), obstacle: needsNetworks(reason) };
 }
 
 async function missingReadPaths({ readPaths }: ProcessBackendOptions): Promise<PreparationLine[]> {
@@ -119,6 +123,10 @@ async function missingReadPaths({ readPaths }: ProcessBackendOptions): Promise<P
 
 function sharedNetworkWarning(reason: string): string {
   return `SANDBOXES SHARE THE MACHINE'S NETWORK: what agents run reaches its loopback and the ports of other sandboxes; ${reason}`;
+}
+
+function needsNetworks(reason: string): string {
+  return `without networks of their own, which bubblewrap, slirp4netns and iproute2 give them, sandboxes have no egress proxy (${reason})`;
 }
 
 function log(text: string): PreparationLine {

@@ -22,6 +22,7 @@ import { GuardedPrograms } from './guarded-programs.js';
 import type { Platform } from './isolation.js';
 import { Leftovers } from './tree-removal.js';
 import { detectPlatform } from './platform.js';
+import { portObstacle } from './proxy-port.js';
 import type { ProcessBackendOptions, ProcessIsolation } from './process.options.js';
 import {
   portAddresses,
@@ -56,6 +57,7 @@ const UNKNOWN_EXIT = { code: null, signal: 'SIGKILL', outOfMemory: false };
 
 interface PreparedBackend {
   platform: Platform;
+  proxyObstacle: string | null;
   launcher: ProgramLauncher;
   limits: ProgramLimits;
 }
@@ -102,6 +104,10 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return this.requirePrepared().platform.isolation;
   }
 
+  override proxyObstacle(): string | null {
+    return this.requirePrepared().proxyObstacle;
+  }
+
   async prepare(): Promise<PreparationLine[]> {
     const { folder } = this.options;
     if (readProcesses() === null) {
@@ -110,11 +116,12 @@ export class ProcessSandboxBackend extends SandboxBackend {
       );
     }
     await mkdir(folder, { recursive: true, mode: 0o711 });
-    const { platform, lines } = await detectPlatform(this.options);
+    const { platform, lines, networkObstacle } = await detectPlatform(this.options);
     const { limits, notice } = await ProgramLimits.detect(this.options, platform);
     this.prepared = {
       platform,
       limits,
+      proxyObstacle: networkObstacle ?? (await portObstacle(this.options.egressPort)),
       launcher: new ProgramLauncher(this.options, platform, limits),
     };
     // A service that died while it measured them may have left them frozen.

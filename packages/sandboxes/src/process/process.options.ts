@@ -25,6 +25,8 @@ export interface ProcessBackendOptions extends SandboxBackendOptions {
     /** Destinations that are not public, in the form of `parseDestination`. */
     allow: readonly string[];
   };
+  /** Where egress proxies of this machine listen, at loopback. */
+  egressPort: number;
   /** The service's variables; sandboxes get an allow-list of them. */
   environment: Readonly<Record<string, string | undefined>>;
   graceMs: number;

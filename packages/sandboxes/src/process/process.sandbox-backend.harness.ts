@@ -51,6 +51,7 @@ export async function processHarness(
       args: [],
     },
     network: { mode: 'auto', allow: [] },
+    egressPort: 0,
     environment: { PATH: process.env['PATH'], DATABASE_URL: 'postgres://nobody:secret@127.0.0.1/none' },
     ...changes,
   };

@@ -259,6 +259,20 @@ describeNetwork('the network of a process sandbox', () => {
     );
     await expect(harness.reopen({ network, isolation: 'none' })).rejects.toThrow(/SANDBOX_NETWORK=isolated/);
   });
+
+  it('lets sandboxes have an egress proxy, and where it is shared it says why they have none', async () => {
+    expect(harness.backend.proxyObstacle()).toBeNull();
+    const network = { mode: 'auto', allow: [] } as const;
+    for (const [changes, reason] of [
+      [{ network, listenAddress: '127.0.0.1' }, 'SANDBOX_ADDRESS'],
+      [{ network, isolation: 'none' }, 'SANDBOX_ISOLATION=none'],
+      [{ network: { ...network, mode: 'shared' } }, 'SANDBOX_NETWORK=shared'],
+    ] as const) {
+      expect((await harness.reopen(changes)).proxyObstacle()).toMatch(
+        new RegExp(`bubblewrap, slirp4netns and iproute2.*${reason}`),
+      );
+    }
+  });
 });
 
 /** Whether a file was there whenever one looked, until the work was done. */

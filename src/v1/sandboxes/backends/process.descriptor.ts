@@ -15,7 +15,7 @@ export const processBackend = {
   serviceHost: ({ host }) => host ?? '127.0.0.1',
   cutOffFromLoopback: ({ host }) => (host === '::1' ? 'process sandboxes, which have no IPv6,' : null),
   proxyEnvironment: async ({ port }) => ({ EGRESS_PROXY_LISTEN: `127.0.0.1:${port}` }),
-  create: async ({ sandboxes, dataDir, instanceId, hostId, defaults, allow, hiddenPaths }) => {
+  create: async ({ sandboxes, egress, dataDir, instanceId, hostId, defaults, allow, hiddenPaths }) => {
     const { ProcessSandboxBackend } = await import('@slipway/sandboxes/process/process.backend.js');
     return new ProcessSandboxBackend({
       ...PROCESS_BACKEND_DEFAULTS,
@@ -45,6 +45,7 @@ export const processBackend = {
         args: AGENT_SERVER_FLAGS,
       },
       network: { mode: sandboxes.network, allow },
+      egressPort: egress.port,
       environment: sandboxes.environment,
     });
   },

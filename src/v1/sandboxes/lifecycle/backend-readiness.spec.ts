@@ -1,6 +1,7 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { EmptySandboxBackend } from '../../../../test/fakes/empty-sandbox-backend.js';
+import { CredentialsPlace } from '../../../config/credentials-place.js';
 import { Readiness } from '../../../health/readiness.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend, SandboxBackendError } from '@slipway/sandboxes/sandbox-backend.js';
@@ -26,6 +27,7 @@ it('leaves an engine alone for seconds that could not be prepared', async () => 
       { provide: SandboxBackend, useValue: new UnreadyEngine() },
       { provide: SandboxCallback, useValue: { problem: null } },
       { provide: SandboxSpecs, useValue: { all: () => [] } },
+      { provide: CredentialsPlace, useValue: null },
     ],
   }).compile();
   const backend = testing.get(BackendReadiness);

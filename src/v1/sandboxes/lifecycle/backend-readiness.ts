@@ -15,6 +15,7 @@ import {
   SandboxBackendError,
   SandboxBackendUnavailableError,
 } from '@slipway/sandboxes/sandbox-backend.js';
+import { CredentialsPlace } from '../../../config/credentials-place.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { specsProblem } from './launch-plan.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
@@ -39,6 +40,7 @@ export class BackendReadiness
     private readonly callback: SandboxCallback,
     private readonly specs: SandboxSpecs,
     private readonly readiness: Readiness,
+    private readonly credentials: CredentialsPlace,
   ) {}
 
   onModuleInit(): void {
@@ -117,7 +119,10 @@ export class BackendReadiness
     }
     const problems = [this.callback.problem, specsProblem(this.specs.all(), this.backend.kind)];
     problems.filter((problem) => problem !== null).forEach((problem) => this.logger.warn(problem));
-    lines.forEach(({ level, text }) => this.logger[level](text));
+    this.credentials.decide((runtime) => this.backend.proxyObstacle(runtime));
+    const ours = this.specs.all().filter(({ program }) => program.kind === 'native');
+    const place = ours.length === 0 ? [] : [this.credentials.line(ours.map(({ runtime }) => runtime))];
+    [...lines, ...place].forEach(({ level, text }) => this.logger[level](text));
   }
 }
 

@@ -4,12 +4,13 @@ import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { CredentialsPlace } from '../../../config/credentials-place.js';
 import { EgressRulebook } from '../../../config/egress-rulebook.js';
 import type { EgressRuleSet } from '../../../config/egress-rules.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import type { EgressAccess } from '@slipway/sandboxes/sandbox-backend.js';
-import type { EgressMode, OwnRules, Sandbox } from '../sandbox.entity.js';
+import { type EgressMode, isRestricted, type OwnRules, type Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { EGRESS_AUTHORITY, isSandboxId } from '../session-key.js';
 
@@ -52,6 +53,7 @@ export class SandboxEgress {
     private readonly settings: SettingsRepository,
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
+    private readonly place: CredentialsPlace,
   ) {}
 
   /** Called before a sandbox is started that needs the proxy. */
@@ -61,9 +63,20 @@ export class SandboxEgress {
 
   /** What its sandboxes need the proxy for; null: nothing. */
   mode(spec: SandboxSpec, sandbox: RuledSandbox | null = null): EgressMode | null {
-    const isRestricted = this.layers(spec, sandbox).length > 0;
-    const isOutside = this.config.egress.credentials === 'outside';
-    return isRestricted ? (isOutside ? 'both' : 'rules') : isOutside ? 'credentials' : null;
+    const hasRules = this.layers(spec, sandbox).length > 0;
+    const isOutside = this.place.isOutside(spec.runtime);
+    return hasRules ? (isOutside ? 'both' : 'rules') : isOutside ? 'credentials' : null;
+  }
+
+  /**
+   * Whether the network of a sandbox that runs is of another kind than its rules need by now, or the operator has decided that
+   * its credentials belong elsewhere. Where nothing is configured, replicas may have found different things.
+   */
+  isOutdated(spec: SandboxSpec, sandbox: Sandbox): boolean {
+    const mode = this.mode(spec, sandbox);
+    return this.place.isConfigured
+      ? mode !== sandbox.egressMode
+      : isRestricted(mode) !== isRestricted(sandbox.egressMode);
   }
 
   /**

@@ -12,6 +12,7 @@ import {
   type SandboxFacts,
   type SandboxLaunch,
 } from '@slipway/sandboxes/sandbox-backend.js';
+import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { newSessionKey, sessionKeyBinding, sessionKeyHash } from '../session-key.js';
@@ -185,6 +186,7 @@ export class SandboxStarter {
     const deadline = new StartDeadline(this.clock, spec.startTimeoutSeconds, signal);
     try {
       await this.readiness.ready();
+      await this.endOther(spec, sandbox);
       const watched: SandboxLaunch = {
         ...launch,
         egress: await this.egress.access(spec, sandbox),
@@ -210,6 +212,16 @@ export class SandboxStarter {
       throw deadline.isOver && !(error instanceof SandboxBackendError) ? deadline.signal.reason : error;
     } finally {
       deadline.close();
+    }
+  }
+
+  /** Ends what a first start that was interrupted has begun with another way out: replicas may have found different things. */
+  private async endOther(spec: SandboxSpec, sandbox: Sandbox): Promise<void> {
+    const { id, generation, attempts, egressMode } = sandbox;
+    const isOther = generation === 0 && attempts > 1 && this.egress.mode(spec, sandbox) !== egressMode;
+    if (isOther && (await this.backend.inspect(id)).state === 'running') {
+      await this.renewKey(sandbox);
+      await this.backend.pause(id);
     }
   }
 

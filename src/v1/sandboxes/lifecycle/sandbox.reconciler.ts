@@ -182,7 +182,7 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
   private async pauseOutOfRules(id: string): Promise<void> {
     const sandbox = await this.sandboxes.find(id);
     const spec = sandbox && this.specs.find(sandbox.specId);
-    if (!spec || this.egress.mode(spec, sandbox) === sandbox.egressMode) {
+    if (!spec || !this.egress.isOutdated(spec, sandbox)) {
       return;
     }
     const statusDetail =

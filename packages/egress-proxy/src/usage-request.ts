@@ -1,0 +1,269 @@
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { Transform, type TransformCallback } from 'node:stream';
+import { LRUCache } from 'lru-cache';
+import { isJsonObject, parseJson } from '@slipway/common/json-access.js';
+import { hostUnreachable } from './dialer.js';
+import { type Client, type Exchange, lastingOf, type ProxyParts } from './exchange.js';
+import type { HeaderLines } from './injection.js';
+import { isChatCall } from './model-usage.js';
+import { Shares } from './shares.js';
+import { shownTarget } from './target.js';
+
+/** A longer body goes on as it comes: this much is held, and read at once. */
+const MAX_BODY = 1024 * 1024;
+const HELD_OF_SANDBOX = 8;
+const HELD_AT_ONCE = 64;
+const NOTHING = Buffer.alloc(0);
+/** A host may learn the member. */
+const REMEMBERED_MS = 3_600_000;
+const MAX_REMEMBERED = 1_000;
+/** A longer event has more to tell than counts. */
+const MAX_EVENT = 16 * 1024;
+
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
+/** Headers by which a body that was changed would be another one, or is none to read. */
+const BOUND = [
+  'content-encoding',
+  'content-md5',
+  'digest',
+  'content-digest',
+  'signature',
+  'x-amz-content-sha256',
+];
+const ASKED = ',"stream_options":{"include_usage":true}';
+/** By which hosts refuse members that they do not know. */
+const REFUSALS = new Set([400, 422]);
+const CLOSE_OBJECT = 0x7d;
+const NEWLINE = 0x0a;
+
+interface Holding {
+  parts: ProxyParts;
+  client: Client;
+  exchange: Exchange;
+  request: IncomingMessage;
+}
+
+/** A body that was read whole before it goes on. */
+export class HeldBody {
+  /** It has a question for its usage. */
+  isAsking: boolean;
+  private isSentPlain = false;
+
+  constructor(
+    public given: Buffer,
+    private asking: Buffer | null,
+    private readonly over: { refused: () => void; released: () => void },
+  ) {
+    this.isAsking = asking !== null;
+  }
+
+  headersFor(headers: HeaderLines): HeaderLines {
+    const { length } = this.sent;
+    return headers.map(([name, value]) => [
+      name,
+      name.toLowerCase() === 'content-length' ? String(length) : value,
+    ]);
+  }
+
+  sendTo(upstream: ClientRequest): void {
+    upstream.end(this.sent);
+    if (!this.isAsking && !this.isSentPlain) {
+      upstream.once('finish', () => this.drop());
+    }
+  }
+
+  /** Whether the host may have refused the question, so that it has to get the body once more, as it was given. */
+  isRefusedBy({ statusCode = 0 }: IncomingMessage): boolean {
+    if (this.isAsking && REFUSALS.has(statusCode)) {
+      this.isAsking = false;
+      this.isSentPlain = true;
+      return true;
+    }
+    if (this.isSentPlain && statusCode < 300) {
+      this.over.refused();
+    }
+    this.drop();
+    return false;
+  }
+
+  /** Repeatable. */
+  drop(): void {
+    if (this.given !== NOTHING) {
+      this.given = NOTHING;
+      this.asking = null;
+      this.over.released();
+    }
+  }
+
+  private get sent(): Buffer {
+    return (this.isAsking ? this.asking : null) ?? this.given;
+  }
+}
+
+/** Has streams of chat completions tell their usage where the program does not ask for it: they tell none otherwise. */
+export class UsageRequests {
+  private readonly held = new Shares(HELD_OF_SANDBOX);
+  /** Hosts that refuse the member, each with the path. */
+  private readonly refusing = new LRUCache<string, true>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS });
+
+  /** How many bodies are held. */
+  get size(): number {
+    return this.held.total;
+  }
+
+  /** Null where the body goes on as it comes. @throws RefusedError where nothing waits for it any more */
+  async hold({ parts, client, exchange, request }: Holding): Promise<HeldBody | null> {
+    const { target, path = '/' } = exchange.asked;
+    const { sandbox } = exchange.policy;
+    const place = `${shownTarget(target)}${path.replace(/\?.*/s, '')}`;
+    const mayAsk = isChatCall(path) && isReadable(request) && !this.refusing.has(place);
+    if (!mayAsk || this.held.total >= HELD_AT_ONCE || !this.held.take(sandbox)) {
+      return null;
+    }
+    const gone = Promise.withResolvers<null>();
+    const leave = (): void => gone.reject(new Error('the program in the sandbox has gone'));
+    const lasting = lastingOf(client, exchange, leave);
+    client.leaving.add(leave);
+    parts.lasting.add(lasting);
+    let body: HeldBody | null = null;
+    const released = (): void => this.held.release(sandbox);
+    try {
+      const given = await Promise.race([wholeBody(request), gone.promise]);
+      const refused = (): void => void this.refusing.set(place, true);
+      body = given && new HeldBody(given, asking(given), { refused, released });
+      return body;
+    } catch (error) {
+      throw hostUnreachable(target, error);
+    } finally {
+      client.leaving.delete(leave);
+      parts.lasting.delete(lasting);
+      if (body === null) {
+        released();
+      }
+    }
+  }
+}
+
+function isReadable({ headers }: IncomingMessage): boolean {
+  return (
+    JSON_TYPE.test(headers['content-type'] ?? '') &&
+    BOUND.every((name) => headers[name] === undefined) &&
+    Number(headers['content-length'] ?? 0) <= MAX_BODY
+  );
+}
+
+/** Null where it is longer; it is then still to be read from its beginning. Rejects where it ends early. */
+async function wholeBody(request: IncomingMessage): Promise<Buffer | null> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer | null>();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const take = (chunk: Buffer): void => {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > MAX_BODY) {
+      request.pause().off('data', take);
+      request.unshift(Buffer.concat(chunks));
+      resolve(null);
+    }
+  };
+  const leave = (): void => reject(new Error('the program in the sandbox has gone'));
+  request
+    .on('data', take)
+    .once('end', () => resolve(Buffer.concat(chunks)))
+    .once('error', leave)
+    .once('close', leave);
+  return await promise;
+}
+
+/** Null where it needs no question, or cannot be read. */
+function asking(given: Buffer): Buffer | null {
+  if (given.includes('"stream_options"') || !/"stream"\s*:\s*true/.test(given.toString('latin1'))) {
+    return null;
+  }
+  const body = parseJson(given.toString('utf8'));
+  if (!isJsonObject(body) || body['stream'] !== true || Object.hasOwn(body, 'stream_options')) {
+    return null;
+  }
+  const end = given.lastIndexOf(CLOSE_OBJECT);
+  return Buffer.concat([given.subarray(0, end), Buffer.from(ASKED), given.subarray(end)]);
+}
+
+/**
+ * Takes out of a stream of events the one that only tells usage, which a program that did not ask may not expect. An event is
+ * held until it is whole, as hosts send them.
+ */
+export class UsageEventFilter extends Transform {
+  private held: Buffer[] = [];
+  private length = 0;
+  /** The line that is read is empty so far. */
+  private isLineEmpty = true;
+  /** The event is too long to be held, and goes on as it comes. */
+  private isPassing = false;
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) {
+      const line = chunk.subarray(from, at);
+      const isEnd = this.isLineEmpty && isBlank(line);
+      this.keep(chunk.subarray(from, at + 1));
+      this.isLineEmpty = true;
+      from = at + 1;
+      if (isEnd) {
+        this.endEvent();
+      }
+    }
+    const rest = chunk.subarray(from);
+    this.isLineEmpty &&= isBlank(rest);
+    this.keep(rest);
+    done();
+  }
+
+  override _flush(done: TransformCallback): void {
+    this.endEvent();
+    done();
+  }
+
+  private keep(part: Buffer): void {
+    if (this.isPassing) {
+      this.push(part);
+      return;
+    }
+    this.held.push(Buffer.from(part));
+    this.length += part.length;
+    if (this.length > MAX_EVENT) {
+      this.isPassing = true;
+      this.passOn();
+    }
+  }
+
+  private endEvent(): void {
+    if (!this.isPassing && isUsageAlone(Buffer.concat(this.held).toString('utf8'))) {
+      this.held = [];
+    }
+    this.passOn();
+    this.isPassing = false;
+  }
+
+  private passOn(): void {
+    if (this.held.length > 0) {
+      this.push(Buffer.concat(this.held));
+    }
+    this.held = [];
+    this.length = 0;
+  }
+}
+
+function isBlank(line: Buffer): boolean {
+  return line.length === 0 || (line.length === 1 && line[0] === 0x0d);
+}
+
+function isUsageAlone(event: string): boolean {
+  const [, data = ''] = /^data:([^\r\n]*)\r?\n\s*$/.exec(event) ?? [];
+  const told = data.includes('"choices"') ? parseJson(data) : null;
+  return (
+    isJsonObject(told) &&
+    Array.isArray(told['choices']) &&
+    told['choices'].length === 0 &&
+    isJsonObject(told['usage'])
+  );
+}
