@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { call, say as answer } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
@@ -37,6 +38,8 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
   let client: StartsClient;
   let id: string;
   let sandboxId: string;
+  let warm: Awaited<ReturnType<typeof warmProxy>> = null;
+  let asked: string;
 
   const keys = (): (string | undefined)[] => llm.requests.map(({ headers }) => headers['authorization']);
   const inside = async (of = sandboxId): Promise<SandboxClient> => {
@@ -77,6 +80,7 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
         SANDBOX_CREDENTIALS: 'outside',
         SANDBOX_EGRESS_PORT: String(await reservedPort()),
         SANDBOX_NETWORK_ALLOW: `${host}/32`,
+        SANDBOX_WARM: '1',
       },
       undefined,
       { sandboxBackend: harness.backend },
@@ -84,6 +88,8 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
     client = new StartsClient(app, app.user);
     await settings(KEY);
     await storeProviderToken(app, app.user, 'github', TOKEN);
+    await until(async () => (warm = await warmProxy()) !== null);
+    asked = await throughProxy(warm?.address ?? '');
     const task = await client.start({ selected_repository: 'octo/app', ...say('Copy the readme.') });
     ({ appConversationId: id } = await client.reached(task, 'READY'));
     sandboxId = (await client.sandboxes())[0]?.id ?? '';
@@ -95,6 +101,31 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
     await llm.close();
     await git.close();
     await harness.close();
+  });
+
+  /** The sandbox that is kept warm, and the address of its proxy, as programs in it see them. */
+  async function warmProxy(): Promise<{ id: string; address: string } | null> {
+    const rows: { id: string }[] = await app.dataSource.query(
+      "SELECT id FROM warm_sandboxes WHERE status = 'READY'",
+    );
+    const of = rows[0]?.id ?? '';
+    const [pid] =
+      of === '' ? [] : await processesWith(`SLIPWAY_SANDBOX=${harness.options.instanceId}/${of}/`);
+    const environment = pid === undefined ? '' : await readFile(`/proc/${pid}/environ`, 'utf8');
+    const [, address] = /(?:^|\0)HTTPS_PROXY=([^\0]+)/.exec(environment) ?? [];
+    return address === undefined ? null : { id: of, address };
+  }
+
+  /** What a program of the sandbox would get of the git host. */
+  async function throughProxy(address: string): Promise<string> {
+    const { stdout } = await run('curl', ['-sS', '-D', '-', '-m', '20', '-x', address, git.origin]);
+    return stdout;
+  }
+
+  it('was warm before, where it reached nothing, and is let through at once', async () => {
+    expect(asked).toMatch(/^HTTP\/1\.1 403 [^]*X-Slipway-Egress: denied/);
+    expect(warm?.id).toBe(sandboxId);
+    expect(await throughProxy(warm?.address ?? '')).not.toMatch(/X-Slipway-Egress/i);
   });
 
   it('clones, pushes and calls the model by them', async () => {
