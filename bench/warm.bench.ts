@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { reservedPort } from '../test/support/reserved-port.js';
 import { readyAfter, storeModel, withConversations } from './support/conversation-starts.js';
 import { untilTrue } from './support/fixtures.js';
 import { atMost, median, type Outcome, print, spread } from './support/report.js';
@@ -7,18 +8,49 @@ import type { SandboxService } from './support/sandbox-service.js';
 const ROUNDS = 12;
 const WARM_UP_ROUNDS = 4;
 const MAX_READY_MS = 120;
+const MAX_OUTSIDE = 1.1;
 /** What a warm agent server loads before it is claimed, it loads shortly after it can be. */
 const SETTLE_MS = 1_000;
 
-/** Measures POST to READY without a repository, in turns with warm sandboxes and with settings that ask for others. */
+/**
+ * Measures POST to READY without a repository, with credentials inside and outside, in turns: in warm sandboxes, and with settings
+ * that ask for others.
+ */
 export async function benchWarm(): Promise<Outcome[]> {
-  return await withConversations({ SANDBOX_WARM: '1' }, async (service, modelUrl) => {
-    const [warmClient, coldClient] = service.clients;
-    await storeModel(coldClient, modelUrl, { remote_runtime_resource_factor: 2 });
-    const warm: number[] = [];
-    const cold: number[] = [];
-    for (let round = 1; round <= WARM_UP_ROUNDS + ROUNDS; round += 1) {
+  const warm = { SANDBOX_WARM: '1' };
+  const outside = {
+    ...warm,
+    SANDBOX_CREDENTIALS: 'outside',
+    SANDBOX_EGRESS_PORT: String(await reservedPort()),
+  };
+  return await withPlace(
+    { ...warm, SANDBOX_CREDENTIALS: 'inside' },
+    async (inside) => await withPlace(outside, async (other) => await compare(inside, other)),
+  );
+}
+
+/** A service, with how long starts took there. */
+interface Place {
+  service: SandboxService;
+  warm: number[];
+  cold: number[];
+}
+
+async function withPlace<T>(
+  environment: Record<string, string>,
+  work: (place: Place) => Promise<T>,
+): Promise<T> {
+  return await withConversations(environment, async (service, modelUrl) => {
+    await storeModel(service.clients[1], modelUrl, { remote_runtime_resource_factor: 2 });
+    return await work({ service, warm: [], cold: [] });
+  });
+}
+
+async function compare(inside: Place, outside: Place): Promise<Outcome[]> {
+  for (let round = 1; round <= WARM_UP_ROUNDS + ROUNDS; round += 1) {
+    for (const { service, warm, cold } of [inside, outside]) {
       await untilWarm(service);
+      const [warmClient, coldClient] = service.clients;
       const coldMs = await readyAfter(service, coldClient);
       const warmMs = await readyAfter(service, warmClient);
       if (round > WARM_UP_ROUNDS) {
@@ -26,14 +58,27 @@ export async function benchWarm(): Promise<Outcome[]> {
         cold.push(coldMs);
       }
     }
-    print(`  READY after ${spread(warm, 0)} ms warm, ${spread(cold, 0)} ms cold`);
-    const note = `x${(median(warm) / median(cold)).toFixed(2)} of ${median(cold).toFixed(0)} ms`;
-    return [
-      atMost('conversation READY in a warm process sandbox (and against a cold one)', warm, MAX_READY_MS, {
-        note,
-      }),
-    ];
-  });
+  }
+  for (const [name, { warm, cold }] of Object.entries({ inside, outside })) {
+    print(`  READY after ${spread(warm, 0)} ms warm, ${spread(cold, 0)} ms cold, credentials ${name}`);
+  }
+  const note = `x${(median(inside.warm) / median(inside.cold)).toFixed(2)} of ${median(inside.cold).toFixed(0)} ms`;
+  return [
+    atMost(
+      'conversation READY in a warm process sandbox (and against a cold one)',
+      inside.warm,
+      MAX_READY_MS,
+      { note },
+    ),
+    ...(['warm', 'cold'] as const).map((how) =>
+      atMost(
+        `the same with credentials outside, against inside: ${how}`,
+        median(outside[how]) / median(inside[how]),
+        MAX_OUTSIDE,
+        { unit: '', digits: 2, note: `${median(outside[how]).toFixed(0)} ms` },
+      ),
+    ),
+  ];
 }
 
 /** Waits until a warm sandbox is there to be claimed, as one that has waited for a while. */

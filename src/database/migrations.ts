@@ -30,6 +30,7 @@ import { AddGitInstallations1766953000000 } from './migrations/1766953000000-add
 import { AddModelUsage1766956000000 } from './migrations/1766956000000-add-model-usage.js';
 import { AddPhaseOfSecrets1766957000000 } from './migrations/1766957000000-add-phase-of-secrets.js';
 import { RememberGroups1766971000000 } from './migrations/1766971000000-remember-groups.js';
+import { KeepAuthoritiesOfWarmSandboxes1766974000000 } from './migrations/1766974000000-keep-authorities-of-warm-sandboxes.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -65,4 +66,5 @@ export const MIGRATIONS = [
   AddPhaseOfSecrets1766957000000,
   IndexChangedConversations1766970000000,
   RememberGroups1766971000000,
+  KeepAuthoritiesOfWarmSandboxes1766974000000,
 ];

@@ -79,16 +79,18 @@ describe('the way out of pods with rules', () => {
     expect(String(failure)).toContain(reason);
   });
 
-  it('is the only one for a pod that an interrupted start has made, if rules have come since', async () => {
-    const backend = new KubernetesSandboxBackend({
+  it('is the only one for a pod that was made before, if rules have come since, or the proxy moved', async () => {
+    const options = {
       ...KUBERNETES_OPTIONS,
       kubeconfig,
       namespace: 'agents',
       egress: { host: '127.0.0.1' },
       reachedFrom: ['10.0.0.0/8'],
       callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks',
-    });
-    await backend.prepare();
+    };
+    const backend = new KubernetesSandboxBackend(options);
+    const moved = new KubernetesSandboxBackend({ ...options, egress: { host: '127.0.0.2' } });
+    await Promise.all([backend.prepare(), moved.prepare()]);
     try {
       const { signal } = new AbortController();
       const ruled = { ...launch(), program: { kind: 'image' as const, image: 'stock:1', args: [] } };
@@ -101,8 +103,10 @@ describe('the way out of pods with rules', () => {
       const closed = cluster.objects.get(pod)?.metadata['uid'];
       await backend.start(ruled, signal);
       expect(cluster.objects.get(pod)?.metadata['uid']).toBe(closed);
+      await moved.start(ruled, signal);
+      expect(cluster.objects.get(pod)?.metadata['uid']).not.toBe(closed);
     } finally {
-      await backend.disconnect();
+      await Promise.all([backend.disconnect(), moved.disconnect()]);
     }
   });
 

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { SANDBOX_ENCRYPTED_COLUMNS } from '../../src/v1/sandboxes/session-key.js';
-import type { WarmTemplate } from '@slipway/sandboxes/sandbox-backend.js';
+import type { LaunchTemplate } from '@slipway/sandboxes/sandbox-backend.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { WarmSandbox, WarmSandboxRepository } from '../../src/v1/sandboxes/warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from '../../src/v1/sandboxes/warm/warm-sandbox.keeper.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { egressPolicy } from '../support/egress-policy.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
@@ -17,7 +17,7 @@ const HOUR_MS = 3_600_000;
 /** The same for every service of a test, whatever port it listens on. */
 const CALLBACK = { SANDBOX_CALLBACK_URL: 'http://127.0.0.1:9' };
 
-const LAUNCH: WarmTemplate = {
+const LAUNCH: LaunchTemplate = {
   program: { kind: 'native', image: null },
   env: {},
   workingDir: 'workspace',
@@ -109,8 +109,6 @@ describe('warm sandboxes', () => {
     const stranger = new SandboxesClient(app.url, await app.createUser());
     expect(await stranger.get(id)).toBeNull();
     expect(await stranger.remove(id)).toBe(404);
-    // Nothing of a warm one is worth encrypting.
-    expect(new Set(SANDBOX_ENCRYPTED_COLUMNS.map(({ table }) => table))).toEqual(new Set(['sandboxes']));
   });
 
   it('are not for starts that their settings do not allow, however many', async () => {
@@ -129,7 +127,8 @@ describe('warm sandboxes', () => {
     const repository = app.app.get(WarmSandboxRepository);
     const [row] = await app.dataSource.getRepository(WarmSandbox).find();
     const claim = app.dataSource.transaction(async (manager) => {
-      expect(warm).toContain(await repository.claim(manager, 'test-host', row?.fingerprint ?? ''));
+      const claimed = await repository.claim(manager, 'test-host', row?.fingerprint ?? '');
+      expect(warm).toContain(claimed?.id);
       throw new Error('the request failed');
     });
     await expect(claim).rejects.toThrow('the request failed');
@@ -175,6 +174,73 @@ describe('warm sandboxes', () => {
     await app.app.get(SandboxReconciler).now();
     expect(await kept()).toEqual(warm);
     expect(warm.map((id) => backend.callsOf(id))).toEqual([['warm'], ['warm']]);
+  });
+});
+
+describe('warm sandboxes with a way out of their own', () => {
+  const machine = new ScriptedSandboxBackend();
+  const shared = useTestApp(
+    { ...CALLBACK, SANDBOX_WARM: '1', SANDBOX_CREDENTIALS: 'outside' },
+    { sandboxBackend: machine },
+  );
+
+  beforeEach(async () => {
+    [app, backend] = [shared, machine];
+    me = new SandboxesClient(app.url, await app.createUser());
+  });
+
+  async function one(): Promise<string> {
+    await until(async () => (await kept()).length === 1);
+    return (await ready())[0] ?? '';
+  }
+
+  it('deny everything, and no proxy keeps that: from their claim on they have the rules of their owner', async () => {
+    const warm = await one();
+    const { egress } = backend.box(warm).launch;
+    expect(egress).toMatchObject({ isOnlyWay: false, authority: expect.stringContaining('CERTIFICATE') });
+    const { authority, ...before } = await egressPolicy(app, backend, warm);
+    expect(before).toEqual({
+      sandbox: warm,
+      phase: 'setup',
+      layers: [{ default: 'deny', allow: [], deny: [] }],
+      open: [],
+      injections: [],
+      networks: [],
+      once: [],
+      maxAgeSeconds: 0,
+    });
+
+    expect((await me.running()).id).toBe(warm);
+    expect(backend.callsOf(warm)).toEqual(['warm', 'start']);
+    expect(backend.box(warm).launch.egress).toEqual(egress);
+    expect(await egressPolicy(app, backend, warm)).toMatchObject({ layers: [], phase: 'agent', authority });
+    await me.pause(warm);
+    await me.reach(warm, 'PAUSED');
+    await me.resume(warm);
+    await me.reach(warm, 'RUNNING');
+    expect(backend.box(warm).launch.egress).toEqual(egress);
+  });
+
+  it('have each their own, and nothing that is known before they are started', async () => {
+    const first = await one();
+    const { egress } = backend.box(first).launch;
+    await me.running();
+    const second = await one();
+    const other = backend.box(second).launch.egress;
+    expect(other?.credential).not.toBe(egress?.credential);
+    expect(other?.authority).not.toBe(egress?.authority);
+    const rows = await app.dataSource.getRepository(WarmSandbox).find();
+    expect(JSON.stringify(rows)).not.toMatch(/PRIVATE KEY/);
+  });
+
+  it('are left to others by who has rules, where their network is open', async () => {
+    const warm = await one();
+    const client = new StartsClient(app, me.user);
+    await client.settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
+    const ruled = await client.start({ egress: { allow: ['npm'] } });
+    expect(ruled.sandboxId).not.toBe(warm);
+    expect(await ready()).toEqual([warm]);
+    expect((await client.start()).sandboxId).toBe(warm);
   });
 });
 
@@ -268,6 +334,50 @@ describe('warm sandboxes of one service after another', () => {
     expect([...backend.boxes.keys()].toSorted()).toEqual(now);
     const { id } = await me.running();
     expect(backend.box(id).launch.callbackUrl).toContain(':10/');
+  });
+
+  it('are what a user with rules gets too, where the operator has some', async () => {
+    const [warm = ''] = await start({
+      SANDBOX_WARM: '1',
+      SANDBOX_EGRESS: '{"allow":[{"host":"a.example","methods":["GET"]}]}',
+    });
+    expect(backend.box(warm).launch.egress).toMatchObject({ isOnlyWay: true });
+    const client = new StartsClient(app, me.user);
+    await client.settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
+    expect((await client.start({ egress: { allow: ['b.example'] } })).sandboxId).toBe(warm);
+    const { layers } = await egressPolicy(app, backend, warm);
+    expect(layers.map(({ allow }) => allow[0]?.host)).toEqual(['a.example', 'b.example']);
+  });
+
+  it('are replaced where their way out would be another one now', async () => {
+    const outside = { SANDBOX_CREDENTIALS: 'outside' };
+    const changes: Record<string, string>[] = [
+      outside,
+      { ...outside, SANDBOX_EGRESS_PORT: '3181' },
+      { ...outside, SANDBOX_EGRESS: '{}' },
+    ];
+    await start({ SANDBOX_WARM: '1' });
+    for (const changed of changes) {
+      const before = new Set(backend.boxes.keys());
+      await restart({ SANDBOX_WARM: '1', ...changed });
+      const added = [...backend.boxes.keys()].filter((id) => !before.has(id));
+      expect((await me.running()).id).toBe(added[0]);
+    }
+  });
+
+  it('that were claimed end before they have a key, if their way out would be another one by then', async () => {
+    const [warm = ''] = await start({ SANDBOX_WARM: '1', SANDBOX_CREDENTIALS: 'outside' });
+    const gate = Promise.withResolvers<void>();
+    backend.script.gate = gate.promise;
+    expect((await me.create()).id).toBe(warm);
+    await until(() => backend.callsOf(warm).includes('start'));
+    const { user } = me;
+    await app.close();
+    backend.script.gate = null;
+    app = await open({ SANDBOX_CREDENTIALS: 'inside' });
+    await new SandboxesClient(app.url, user).reach(warm, 'RUNNING');
+    expect(backend.callsOf(warm)).toEqual(['warm', 'start', 'pause', 'resume']);
+    expect(backend.box(warm).launch.egress).toBeUndefined();
   });
 
   it('are replaced when they end by themselves, later and later', async () => {

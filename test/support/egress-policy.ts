@@ -5,15 +5,15 @@ import {
   type EgressPolicy,
   policySchema,
 } from '@slipway/egress-proxy/protocol.js';
+import type { WarmLaunch } from '@slipway/sandboxes/sandbox-backend.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';
-import type { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestApp } from './create-test-app.js';
 
 /** What proxies are told of a sandbox. */
 export async function egressPolicy(
   app: TestApp,
-  backend: InProcessSandboxBackend,
+  backend: { readonly boxes: ReadonlyMap<string, { launch: WarmLaunch }> },
   sandboxId: string,
 ): Promise<EgressPolicy> {
   const { body } = await request(app.url)

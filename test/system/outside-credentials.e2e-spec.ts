@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { call, say as answer } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
@@ -9,7 +10,8 @@ import {
 } from '../../packages/sandboxes/src/process/process.sandbox-backend.harness.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { hasIsolatedProcesses, OWN_ADDRESS } from '../support/isolated-processes.js';
 import { foundInMemory, processesWith } from '../support/process-memory.js';
 import { reservedPort } from '../support/reserved-port.js';
@@ -17,6 +19,7 @@ import { SandboxClient } from '../support/sandbox-client.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
 
 const run = promisify(execFile);
@@ -33,10 +36,17 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
   let harness: ProcessHarness;
   let git: GitHttpServer;
   let llm: ScriptedLlm;
+  let environment: Record<string, string>;
+  let database: TestDatabase;
+  let restored: TestDatabase | undefined;
   let app: TestApp;
+  let owner: TestUser;
   let client: StartsClient;
   let id: string;
   let sandboxId: string;
+  let other: string;
+  let warm: Awaited<ReturnType<typeof warmProxy>> = null;
+  let asked: string;
 
   const keys = (): (string | undefined)[] => llm.requests.map(({ headers }) => headers['authorization']);
   const inside = async (of = sandboxId): Promise<SandboxClient> => {
@@ -52,12 +62,21 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
   };
   const keyOf = async (of: string): Promise<string> =>
     (await app.app.get(RunningSandboxQueries, { strict: false }).target(of))?.sessionKey ?? '';
+  const serve = async ({ url }: TestDatabase): Promise<TestApp> =>
+    await createTestApp(environment, url, { sandboxBackend: await harness.reopen() });
   const settings = async (key: string): Promise<void> =>
     client.settings({ llm_model: 'openai/scripted', llm_api_key: key, llm_base_url: llm.url });
+  /** The key by which the model is called next. */
+  const keyOfNextCall = async (work: () => Promise<unknown>): Promise<string | undefined> => {
+    const before = llm.requests.length;
+    await work();
+    await until(() => llm.requests.length > before);
+    return keys().at(-1);
+  };
   const send = async (text: string): Promise<void> => {
     const response = await fetch(`${app.url}/api/v1/app-conversations/${id}/send-message`, {
       method: 'POST',
-      headers: { ...app.user.headers, 'content-type': 'application/json' },
+      headers: { ...owner.headers, 'content-type': 'application/json' },
       body: JSON.stringify({ content: [{ type: 'text', text }], run: true }),
     });
     expect(response.status).toBe(200);
@@ -70,20 +89,22 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
     const script = inOrder(call('terminal', { command: WORK }), answer('It is pushed.'));
     llm = await ScriptedLlm.start(script, { host });
     harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
-    app = await createTestApp(
-      {
-        GITHUB_CLONE_URL: git.origin,
-        ALLOW_UNSANDBOXED: 'true',
-        SANDBOX_CREDENTIALS: 'outside',
-        SANDBOX_EGRESS_PORT: String(await reservedPort()),
-        SANDBOX_NETWORK_ALLOW: `${host}/32`,
-      },
-      undefined,
-      { sandboxBackend: harness.backend },
-    );
-    client = new StartsClient(app, app.user);
+    environment = {
+      GITHUB_CLONE_URL: git.origin,
+      ALLOW_UNSANDBOXED: 'true',
+      SANDBOX_CREDENTIALS: 'outside',
+      SANDBOX_EGRESS_PORT: String(await reservedPort()),
+      SANDBOX_NETWORK_ALLOW: `${host}/32`,
+      SANDBOX_WARM: '1',
+    };
+    database = await createTestDatabase();
+    app = await serve(database);
+    owner = app.user;
+    client = new StartsClient(app, owner);
     await settings(KEY);
-    await storeProviderToken(app, app.user, 'github', TOKEN);
+    await storeProviderToken(app, owner, 'github', TOKEN);
+    await until(async () => (warm = await warmProxy()) !== null);
+    asked = await throughProxy(warm?.address ?? '');
     const task = await client.start({ selected_repository: 'octo/app', ...say('Copy the readme.') });
     ({ appConversationId: id } = await client.reached(task, 'READY'));
     sandboxId = (await client.sandboxes())[0]?.id ?? '';
@@ -92,9 +113,35 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
 
   afterAll(async () => {
     await app.close();
+    await Promise.all([database.drop(), restored?.drop()]);
     await llm.close();
     await git.close();
     await harness.close();
+  });
+
+  /** The sandbox that is kept warm, and the address of its proxy, as programs in it see them. */
+  async function warmProxy(): Promise<{ id: string; address: string } | null> {
+    const rows: { id: string }[] = await app.dataSource.query(
+      "SELECT id FROM warm_sandboxes WHERE status = 'READY'",
+    );
+    const of = rows[0]?.id ?? '';
+    const [pid] =
+      of === '' ? [] : await processesWith(`SLIPWAY_SANDBOX=${harness.options.instanceId}/${of}/`);
+    const environment = pid === undefined ? '' : await readFile(`/proc/${pid}/environ`, 'utf8');
+    const [, address] = /(?:^|\0)HTTPS_PROXY=([^\0]+)/.exec(environment) ?? [];
+    return address === undefined ? null : { id: of, address };
+  }
+
+  /** What a program of the sandbox would get of the git host. */
+  async function throughProxy(address: string): Promise<string> {
+    const { stdout } = await run('curl', ['-sS', '-D', '-', '-m', '20', '-x', address, git.origin]);
+    return stdout;
+  }
+
+  it('was warm before, where it reached nothing, and is let through at once', async () => {
+    expect(asked).toMatch(/^HTTP\/1\.1 403 [^]*X-Slipway-Egress: denied/);
+    expect(warm?.id).toBe(sandboxId);
+    expect(await throughProxy(warm?.address ?? '')).not.toMatch(/X-Slipway-Egress/i);
   });
 
   it('clones, pushes and calls the model by them', async () => {
@@ -130,10 +177,10 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
 
   it('has nothing that pushes where the conversation may only read', async () => {
     const task = await client.start({ selected_repository: 'octo/app', git: 'read', sandbox_id: null });
-    const { sandboxId: other } = await client.reached(task, 'READY');
+    other = (await client.reached(task, 'READY')).sandboxId ?? '';
     expect(other).not.toBe(sandboxId);
-    const sandbox = await inside(other ?? '');
-    const shown = await placeholder(other ?? '');
+    const sandbox = await inside(other);
+    const shown = await placeholder(other);
     expect(shown).toMatch(/^ghp_\w{36}$/);
     const push =
       'cd "$(dirname "$(find . -name README.md | head -n 1)")" && git commit -q --allow-empty -m x && git push origin HEAD:main';
@@ -143,31 +190,57 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
     const found = await sandbox.run(search);
     expect(`${found.stdout}${found.stderr}`).not.toContain(shown);
     const { status } = await fetch(`${app.url}/api/v1/sandboxes/${other}/settings/secrets/GITHUB_TOKEN`, {
-      headers: { 'X-Session-API-Key': await keyOf(other ?? '') },
+      headers: { 'X-Session-API-Key': await keyOf(other) },
     });
     expect(status).toBe(404);
   });
 
   it('goes on with a key that was changed meanwhile, without a restart', async () => {
     await settings(NEW_KEY);
-    await until(async () => {
-      const before = llm.requests.length;
-      await send('Go on.');
-      await until(() => llm.requests.length > before);
-      return keys().at(-1) === `Bearer ${NEW_KEY}`;
-    });
+    await until(async () => (await keyOfNextCall(async () => send('Go on.'))) === `Bearer ${NEW_KEY}`);
     expect(new Set(keys())).toEqual(new Set([`Bearer ${KEY}`, `Bearer ${NEW_KEY}`]));
   });
 
   it('goes on after a stop', async () => {
-    const sandboxes = new SandboxesClient(app.url, app.user);
+    const sandboxes = new SandboxesClient(app.url, owner);
     await sandboxes.pause(sandboxId);
     await sandboxes.reach(sandboxId, 'PAUSED');
     await sandboxes.resume(sandboxId);
     await sandboxes.reach(sandboxId, 'RUNNING');
-    const before = llm.requests.length;
-    await send('Go on after the stop.');
-    await until(() => llm.requests.length > before);
-    expect(keys().at(-1)).toBe(`Bearer ${NEW_KEY}`);
+    expect(await keyOfNextCall(async () => send('Go on after the stop.'))).toBe(`Bearer ${NEW_KEY}`);
+  });
+
+  it.each<[string, () => Partial<StartRequest>]>([
+    ['by its id', () => ({ sandbox_id: sandboxId, selected_repository: 'octo/app' })],
+    ['as a child', () => ({ parent_conversation_id: id })],
+  ])('serves conversations that begin there later: %s', async (_how, place) => {
+    const begin = async (): Promise<void> => {
+      const task = await client.start({ ...place(), ...say('Go on here.') });
+      expect((await client.reached(task, 'READY')).sandboxId).toBe(sandboxId);
+    };
+    expect(await keyOfNextCall(begin)).toBe(`Bearer ${NEW_KEY}`);
+  });
+
+  it('goes on when another replica takes over, which has a proxy of its own', async () => {
+    const first = app;
+    app = await serve(database);
+    await first.close();
+    expect(await keyOfNextCall(async () => send('Go on elsewhere.'))).toBe(`Bearer ${NEW_KEY}`);
+  });
+
+  it('goes on where the database is a restored backup, as does one that was paused in it', async () => {
+    const sandboxes = new SandboxesClient(app.url, owner);
+    await sandboxes.pause(other);
+    await sandboxes.reach(other, 'PAUSED');
+    await app.close();
+    restored = await createTestDatabase(database);
+    app = await serve(restored);
+    client = new StartsClient(app, owner);
+    expect(await keyOfNextCall(async () => send('Go on as restored.'))).toBe(`Bearer ${NEW_KEY}`);
+    const resumed = async (): Promise<void> => {
+      const task = await client.start({ sandbox_id: other, ...say('Go on after that.') });
+      await client.reached(task, 'READY');
+    };
+    expect(await keyOfNextCall(resumed)).toBe(`Bearer ${NEW_KEY}`);
   });
 });

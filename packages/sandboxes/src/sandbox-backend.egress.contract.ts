@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { ListenOptions } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { EgressAccess, SandboxLaunch } from './sandbox-backend.js';
-import { type SandboxClient, sandboxAnswers } from '../../../test/support/sandbox-client.js';
+import { SandboxClient, sandboxAnswers } from '../../../test/support/sandbox-client.js';
 import { sandboxFetch } from '../../../test/support/sandbox-fetch.js';
 import { TEST_CERTIFICATE } from '../../../test/support/tls-certificate.js';
 import { until } from '../../../test/support/until.js';
@@ -127,6 +127,27 @@ export function describeSandboxEgress(
       await harness.backend.resume(launch, new AbortController().signal);
       const reopened = await harness.reopen();
       expect(await caller(await sandboxAnswers(reopened, launch))).toBe(`${launch.id}:secret`);
+    });
+
+    it.each([
+      ['alone', true],
+      ['beside an open network', false],
+    ])('is there for one that was kept warm, before it has its key: %s', async (_what, isOnlyWay) => {
+      const { backend } = harness;
+      const { sessionKey, ...warm } = launchWith(isOnlyWay);
+      const { signal } = new AbortController();
+      await backend.warm?.start(warm, signal);
+      await until(async () => {
+        const { address } = await backend.inspect(warm.id);
+        return address !== null && (await new SandboxClient(address, '').liveness()) === 'unassigned';
+      });
+      const { address } = await backend.inspect(warm.id);
+      const launch = { ...warm, sessionKey };
+      await backend.start(launch, signal);
+      const client = await sandboxAnswers(backend, launch);
+      expect(client.address).toBe(address);
+      expect(callers).toEqual([]);
+      expect(await caller(client)).toBe(`${launch.id}:secret`);
     });
 
     it('leads to nothing else, whatever programs make of their variables and sockets', async () => {

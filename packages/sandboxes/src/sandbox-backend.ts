@@ -107,7 +107,16 @@ export type WarmLaunch = Omit<SandboxLaunch, 'sessionKey'>;
 export type ProgramLaunch = WarmLaunch & { sessionKey: string | null };
 
 /** What differs between sandboxes is added for each. */
-export type WarmTemplate = Omit<WarmLaunch, 'id' | 'egress' | 'onProgress' | 'onShortfall'>;
+export type LaunchTemplate = Omit<WarmLaunch, 'id' | 'egress' | 'onProgress' | 'onShortfall'>;
+
+/** What the ways out of sandboxes have in common. */
+export interface EgressKind extends Pick<EgressAccess, 'port' | 'isOnlyWay'> {
+  opensTls: boolean;
+  /** Another text where credentials are derived from another key. */
+  derivation: string;
+}
+
+export type WarmTemplate = LaunchTemplate & { egress: EgressKind | undefined };
 
 /** Starts programs that wait for their session keys. The service tracks them and hands each out once. */
 export interface WarmStarts {

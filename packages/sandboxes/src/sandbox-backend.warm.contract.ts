@@ -1,5 +1,10 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { SandboxBackendError, type SandboxLaunch, type WarmStarts } from './sandbox-backend.js';
+import {
+  SandboxBackendError,
+  type SandboxLaunch,
+  type WarmStarts,
+  type WarmTemplate,
+} from './sandbox-backend.js';
 import { SandboxClient, sandboxAnswers } from '../../../test/support/sandbox-client.js';
 import { until } from '../../../test/support/until.js';
 import { type SandboxBackendHarness, shareBackend } from './sandbox-backend.harness.js';
@@ -103,8 +108,9 @@ export function describeWarmStarts(makeHarness: () => Promise<SandboxBackendHarn
 
     it('have a fingerprint of what they are started with', async () => {
       const { id: _id, sessionKey: _key, ...template } = harness.launch();
-      const fingerprint = async (changes: Partial<SandboxLaunch> = {}) =>
-        await warmOf(harness).fingerprint({ ...template, ...changes });
+      const fingerprint = async (changes: Partial<WarmTemplate> = {}) =>
+        await warmOf(harness).fingerprint({ ...template, egress: undefined, ...changes });
+      const egress = { port: 3180, isOnlyWay: true, opensTls: true, derivation: 'one' };
       const usual = await fingerprint();
       expect(usual).toMatch(/^[0-9a-f]{64}$/);
       expect(await fingerprint()).toBe(usual);
@@ -113,14 +119,17 @@ export function describeWarmStarts(makeHarness: () => Promise<SandboxBackendHarn
         fingerprint({ memoryMb: 700 }),
         fingerprint({ ports: { WORKER_1: 8011 } }),
         fingerprint({ callbackUrl: 'http://127.0.0.1:1/api/v1/webhooks' }),
+        fingerprint({ egress }),
+        fingerprint({ egress: { ...egress, isOnlyWay: false } }),
+        fingerprint({ egress: { ...egress, derivation: 'another' } }),
       ]);
-      expect(new Set([usual, ...others]).size).toBe(5);
+      expect(new Set([usual, ...others]).size).toBe(8);
     });
 
     it('are no programs that read their key elsewhere', async () => {
       const program = { kind: 'command' as const, command: 'true', args: [] };
       const { sessionKey: _key, ...launch } = harness.launch({ program });
-      expect(await warmOf(harness).fingerprint(launch)).toBeNull();
+      expect(await warmOf(harness).fingerprint({ ...launch, egress: undefined })).toBeNull();
       await expect(warmOf(harness).start(launch, SIGNAL)).rejects.toThrow(SandboxBackendError);
     });
   });

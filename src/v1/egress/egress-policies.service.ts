@@ -6,10 +6,10 @@ import {
   OUTSIDE_MAX_AGE_SECONDS,
   OutsideCredentials,
 } from '../app-conversations/outside-credentials/outside-credentials.js';
-import { SandboxEgress, SETUP_MAX_AGE_SECONDS } from '../sandboxes/lifecycle/egress-access.js';
+import { NO_HOSTS, SandboxEgress, SETUP_MAX_AGE_SECONDS } from '../sandboxes/lifecycle/egress-access.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 import { configuredHosts } from '../sandboxes/sandbox-backend.factory.js';
-import { isOutside } from '../sandboxes/sandbox.entity.js';
+import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
 import { OpenHosts } from './open-hosts.js';
@@ -33,12 +33,22 @@ export class EgressPoliciesService {
     private readonly config: AppConfig,
   ) {}
 
-  /** Null where no sandbox that runs has the credential. @throws SecretDecryptionError */
+  /** Null where no sandbox that runs, or is kept warm, has the credential. @throws SecretDecryptionError */
   async policy(credential: string): Promise<EgressPolicy | null> {
-    const id = this.egress.holder(credential);
-    const sandbox = id === null ? null : await this.sandboxes.find(id);
-    const authority = sandbox && this.egress.authorityOf(sandbox);
-    if (!sandbox || !authority || !['STARTING', 'RUNNING'].includes(sandbox.status)) {
+    const holder = await this.egress.holder(credential);
+    if (holder === null) {
+      return null;
+    }
+    if ('warm' in holder) {
+      const authority = this.egress.authorityOf(holder.warm);
+      return authority && closedPolicy(holder.warm.id, authority);
+    }
+    return await this.policyOf(holder.sandbox);
+  }
+
+  private async policyOf(sandbox: Sandbox): Promise<EgressPolicy | null> {
+    const authority = this.egress.authorityOf(sandbox);
+    if (!authority || !['STARTING', 'RUNNING'].includes(sandbox.status)) {
       return null;
     }
     const hasOutside = isOutside(sandbox.egressMode);
@@ -71,4 +81,10 @@ export class EgressPoliciesService {
       maxAgeSeconds: phase === 'setup' ? Math.min(maxAgeSeconds, SETUP_MAX_AGE_SECONDS) : maxAgeSeconds,
     });
   }
+}
+
+/** Of a sandbox without an owner, until it has one: no answer is kept, and in a setup not even while the service is away. */
+function closedPolicy(sandbox: string, authority: EgressPolicy['authority']): EgressPolicy {
+  const nothing = { open: [], injections: [], networks: [], once: [] };
+  return { sandbox, phase: 'setup', layers: [NO_HOSTS], ...nothing, authority, maxAgeSeconds: 0 };
 }

@@ -99,10 +99,10 @@ export class SandboxCreator {
   ): Promise<CreatedSandbox> {
     const paused = await this.quota.claim(manager, userId, evictable, givenId);
     await this.quota.assertStorable(manager, userId);
-    // A warm one has its network already, and that is open.
-    const isOpen = rules.length === 0;
-    const warm = givenId === null && isOpen ? await this.warm.claim(manager, spec, overrides, hostId) : null;
-    const id = givenId ?? warm ?? newSandboxId();
+    const egressRules = rules.length === 0 ? null : rules;
+    const warm =
+      givenId === null ? await this.warm.claim(manager, spec, { overrides, egressRules }, hostId) : null;
+    const id = givenId ?? warm?.id ?? newSandboxId();
     const now = this.clock.now();
     const after = (seconds: number): Date => new Date(now + seconds * 1000);
     const sessionKey = newSessionKey();
@@ -121,8 +121,11 @@ export class SandboxCreator {
       keepAliveUntil: keepAliveSeconds > 0 ? after(keepAliveSeconds) : null,
       lastActivityAt: new Date(now),
       cause: cause ?? null,
-      egressRules: isOpen ? null : rules,
-      egressSetup: hasSetup && (!isOpen || this.rulebook.layersOf(spec).length > 0) ? 'open' : null,
+      egressAuthority: warm?.egressAuthority ?? null,
+      egressMode: warm?.egressMode ?? null,
+      egressRules,
+      egressSetup:
+        hasSetup && (egressRules !== null || this.rulebook.layersOf(spec).length > 0) ? 'open' : null,
     });
     return { id, paused };
   }

@@ -31,8 +31,10 @@ const INSERT = new NamedStatement(
   'sandbox_insert',
   `INSERT INTO sandboxes
      (id, user_id, spec_id, status, status_detail, backend, host_id, session_key, session_key_hash, overrides, deadline_at,
-      keep_alive_until, last_activity_at, updated_at, due_at, traceparent, cause, egress_rules, egress_setup)
-   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $12, $13, $14, $15, $16)`,
+      keep_alive_until, last_activity_at, updated_at, due_at, traceparent, cause, egress_rules, egress_setup,
+      egress_authority, egress_mode)
+   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $12, $13, $14, $15, $16,
+           $17, $18)`,
 );
 
 const LOCK = 'SELECT id FROM sandboxes WHERE id = $1 AND user_id = $2 FOR UPDATE';
@@ -70,6 +72,8 @@ type StartingSandbox = Pick<
   | 'keepAliveUntil'
   | 'lastActivityAt'
   | 'cause'
+  | 'egressAuthority'
+  | 'egressMode'
   | 'egressRules'
   | 'egressSetup'
 >;
@@ -212,6 +216,8 @@ export class SandboxRepository {
       sandbox.cause,
       sandbox.egressRules === null ? null : JSON.stringify(sandbox.egressRules),
       sandbox.egressSetup,
+      sandbox.egressAuthority,
+      sandbox.egressMode,
     ]);
     await this.audit.append(manager, {
       action: 'sandbox.create',

@@ -29,6 +29,8 @@ export function sessionKeyBinding(sandboxId: string): string {
 export const EGRESS_AUTHORITY = columnById('sandboxes', 'egress_authority');
 
 export const SANDBOX_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  // First, since a claim moves it to the other table as it is.
+  { ...EGRESS_AUTHORITY, table: 'warm_sandboxes' },
   EGRESS_AUTHORITY,
   {
     table: 'sandboxes',

@@ -262,19 +262,19 @@ export class DockerSandboxBackend extends SandboxBackend {
       found = await this.find(launch.id);
     }
     if (found !== null && isRunning(found)) {
-      await this.reportShortfall(launch);
-      if (launch.sessionKey !== null && found.Config.Labels[WARM_LABEL] !== undefined) {
-        const { sessionKey } = launch;
-        await callEngine('the sandbox cannot be given its session key', () =>
-          writeSessionKey(this.docker, found.Id, sessionKey),
-        );
-      }
-      await this.relay(launch, found.Id);
+      const { sessionKey } = launch;
+      await allEnded([
+        this.reportShortfall(launch),
+        sessionKey !== null &&
+          found.Config.Labels[WARM_LABEL] !== undefined &&
+          callEngine('the sandbox cannot be given its session key', () =>
+            writeSessionKey(this.docker, found.Id, sessionKey),
+          ),
+        this.relay(launch, found.Id),
+      ]);
       return;
     }
-    if (launch.egress !== undefined) {
-      await this.relays.require(launch, launch.egress, signal);
-    }
+    await (launch.egress && this.relays.require(launch, launch.egress, signal));
     requireSpace(await this.disk(), this.options.minFreeBytes, DISK);
     const layout = sandboxLayout(launch, this.options.defaultImage);
     const isOurs = layout.image === this.options.defaultImage && isBuiltHere(layout.image);

@@ -213,3 +213,16 @@ function refusalOf(message: string): string {
     ? "the service's account lacks a right"
     : 'a rule of the cluster refuses it';
 }
+
+/** What is left of a sandbox that should have ended, and what an operator can do. */
+export function remainder(found: ClusterSandbox | null, namespace: string, waitedMs: number): string {
+  const after = `after ${waitedMs / 1000} s`;
+  const kubectl = `kubectl --namespace ${namespace}`;
+  if (found?.pod?.isDeleting) {
+    const { name, node } = found.pod;
+    return `its pod on the node ${node} has not ended ${after}: is that node ready? If it is lost, remove it from the cluster, or only the pod: ${kubectl} delete pod ${name} --force`;
+  }
+  return found?.sandbox.isDeleting
+    ? `it or its volume is held ${after}: ${kubectl} describe sandboxes.${SANDBOX_GROUP},pvc --selector ${SANDBOX_LABEL}=${found.sandbox.sandboxId} names the finalizer`
+    : `the cluster has not said ${after} that its pod has ended: does the controller of agent-sandbox run?`;
+}

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { ApiServerError, ApiServer } from './api-server.js';
 import { connectToPod } from './pod-socket.js';
-import { explainIncompatibleImage, lastLines, SANDBOX_LABEL, sandboxLayout } from '../container-layout.js';
+import { explainIncompatibleImage, lastLines, sandboxLayout } from '../container-layout.js';
 import {
   type BackendSweep,
   type DiskSpace,
@@ -25,6 +25,7 @@ import {
   clusterFailure,
   ClusterObjects,
   missingRights,
+  remainder,
 } from './cluster-objects.js';
 import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes.options.js';
 import { NO_PROXY, PodNetwork } from './pod-network.js';
@@ -43,7 +44,7 @@ import {
   podTemplate,
   sandboxManifest,
   SANDBOX_API,
-  SANDBOX_GROUP,
+  wayOut,
 } from './sandbox-manifest.js';
 
 const LOG_LINES = 50;
@@ -204,8 +205,8 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     if (template.program.kind !== 'native') {
       return null;
     }
-    const manifest = sandboxManifest({ ...template, id: 'any', sessionKey: null }, this.options);
-    return hash('sha256', JSON.stringify([template, manifest]));
+    const launch = { ...template, egress: undefined, id: 'any', sessionKey: null };
+    return hash('sha256', JSON.stringify([template, sandboxManifest(launch, this.options)]));
   }
 
   /** An aborted start throws the reason of the abort, unless the last error says more. */
@@ -274,15 +275,15 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
     const isRunning =
       found.sandbox.mode === 'Running' && !isReplaced(found) && !(found.pod && hasPodEnded(found.pod));
-    // Rules may have come or gone since an interrupted start has made it.
-    if (isRunning && found.sandbox.isClosed === (launch.egress?.isOnlyWay === true)) {
+    const value = podTemplate(launch, this.options);
+    // Rules may have come or gone, or the proxy moved, since an interrupted start has made it or since it is kept warm.
+    if (isRunning && found.sandbox.wayOut === wayOut(value)) {
       return found;
     }
     // The controller replaces a failed pod only after the sandbox was suspended.
     await this.suspend(found, signal);
     // Whole, so that nothing stays of the template of an earlier start.
-    const template = { op: 'replace', path: '/spec/podTemplate', value: podTemplate(launch, this.options) };
-    await this.objects.patch(id, [template], asking);
+    await this.objects.patch(id, [{ op: 'replace', path: '/spec/podTemplate', value }], asking);
     const resumed = {
       metadata: { annotations: { [POD_ANNOTATION]: null } },
       spec: { operatingMode: 'Running' },
@@ -334,7 +335,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
         return;
       }
       if (performance.now() > endsAt) {
-        throw new SandboxBackendUnavailableError(remainder(found, this.objects.namespace));
+        throw new SandboxBackendUnavailableError(remainder(found, this.objects.namespace, END_DEADLINE_MS));
       }
       await changeWithin(LOOK_AGAIN_MS, change, signal);
     }
@@ -384,17 +385,4 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       throw clusterFailure('sandboxes cannot run', error);
     }
   }
-}
-
-/** What is left of a sandbox that should have ended, and what an operator can do. */
-function remainder(found: ClusterSandbox | null, namespace: string): string {
-  const after = `after ${END_DEADLINE_MS / 1000} s`;
-  const kubectl = `kubectl --namespace ${namespace}`;
-  if (found?.pod?.isDeleting) {
-    const { name, node } = found.pod;
-    return `its pod on the node ${node} has not ended ${after}: is that node ready? If it is lost, remove it from the cluster, or only the pod: ${kubectl} delete pod ${name} --force`;
-  }
-  return found?.sandbox.isDeleting
-    ? `it or its volume is held ${after}: ${kubectl} describe sandboxes.${SANDBOX_GROUP},pvc --selector ${SANDBOX_LABEL}=${found.sandbox.sandboxId} names the finalizer`
-    : `the cluster has not said ${after} that its pod has ended: does the controller of agent-sandbox run?`;
 }

@@ -88,8 +88,12 @@ describeEnforced('kubernetes sandboxes with rules, in a cluster that enforces po
     await stopServer(web);
   });
 
-  async function started(egress: EgressAccess, said: string[] = []): Promise<SandboxClient> {
+  async function started(egress: EgressAccess, said: string[] = [], isWarm = false): Promise<SandboxClient> {
     const launch = harness.launch({ egress, onShortfall: (line) => said.push(line) });
+    if (isWarm) {
+      const { sessionKey: _, ...rest } = launch;
+      await backend.warm.start(rest, SIGNAL);
+    }
     await backend.start(launch, SIGNAL);
     return await sandboxAnswers(backend, launch);
   }
@@ -109,9 +113,12 @@ describeEnforced('kubernetes sandboxes with rules, in a cluster that enforces po
     return (await client.run(`node -e ${quoteForShell(script)}`)).stdout.trim();
   }
 
-  it('reach the proxy, by its address, and nothing else', async () => {
+  it.each([
+    ['begun cold', false],
+    ['kept warm before', true],
+  ])('reach the proxy, by its address, and nothing else: %s', async (_what, isWarm) => {
     const said: string[] = [];
-    const client = await started(RULES, said);
+    const client = await started(RULES, said, isWarm);
     await until(async () => (await client.run('curl -sS -m 5 http://any.example/')).stdout === 'proxied');
     expect(await direct(client, `http://${proxy}:${PORT}/`)).toBe('proxied');
     await until(async () => (await direct(client, url)) === '');

@@ -3,8 +3,7 @@ import { AGENT_PORT, SANDBOX_LABEL } from '../container-layout.js';
 import { type SandboxExit, type SandboxFacts, parsePorts } from '../sandbox-backend.js';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
-import { EGRESS_LABEL, REACHES_PROXY } from './policy-rules.js';
-import { AGENT_CONTAINER, POD_ANNOTATION, PORTS_ANNOTATION } from './sandbox-manifest.js';
+import { AGENT_CONTAINER, POD_ANNOTATION, PORTS_ANNOTATION, wayOut } from './sandbox-manifest.js';
 
 // A subset of the cluster's objects: a service with a thousand sandboxes must not hold each manifest.
 
@@ -26,8 +25,8 @@ export interface ObservedSandbox extends ObservedObject {
   isSuspended: boolean;
   /** Uid of the pod that was given its session key in this start. */
   keyedPod: string | null;
-  /** Its pods have rules. */
-  isClosed: boolean;
+  /** Equal where pods have the same way out. */
+  wayOut: string;
   problem: string | null;
 }
 
@@ -89,7 +88,7 @@ export function readSandbox(object: unknown): ObservedSandbox | null {
       jsonText(suspended, 'status') === 'True' &&
       (jsonNumber(suspended, 'observedGeneration') ?? 0) >= generation,
     keyedPod: jsonText(jsonAt(object, 'metadata', 'annotations'), POD_ANNOTATION),
-    isClosed: labelOf(jsonAt(object, 'spec', 'podTemplate'), EGRESS_LABEL) === REACHES_PROXY,
+    wayOut: wayOut(jsonAt(object, 'spec', 'podTemplate')),
     problem: jsonText(ready, 'reason') === 'ReconcilerError' ? clipped(jsonText(ready, 'message')) : null,
   };
 }

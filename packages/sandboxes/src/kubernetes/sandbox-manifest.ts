@@ -1,5 +1,5 @@
 import type { V1Container, V1PersistentVolumeClaim } from '@kubernetes/client-node';
-import { type JsonObject, mergePatch } from '@slipway/common/json-access.js';
+import { jsonAt, jsonList, type JsonObject, jsonText, mergePatch } from '@slipway/common/json-access.js';
 import {
   BUNDLE_VARIABLES,
   egressVariables,
@@ -181,6 +181,17 @@ export function podTemplate(launch: PodLaunch, options: ManifestOptions): PodTem
       ...(launch.egress?.isOnlyWay && NO_NAMES),
     },
   };
+}
+
+/** Of a template, ours or one from the cluster: the label that policies go by, and the proxy with its address. */
+export function wayOut(template: unknown): string {
+  const agent = named(jsonList(template, 'spec', 'containers'), AGENT_CONTAINER);
+  const proxy = jsonText(named(jsonList(agent, 'env'), 'HTTPS_PROXY'), 'value');
+  return JSON.stringify([jsonText(jsonAt(template, 'metadata', 'labels'), EGRESS_LABEL), proxy]);
+}
+
+function named(list: unknown[], name: string): unknown {
+  return list.find((each) => jsonText(each, 'name') === name);
 }
 
 function agentContainer(

@@ -9,10 +9,11 @@ import { EgressRulebook } from '../../../config/egress-rulebook.js';
 import type { EgressRuleSet } from '../../../config/egress-rules.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import type { EgressAccess } from '@slipway/sandboxes/sandbox-backend.js';
+import type { EgressAccess, EgressKind } from '@slipway/sandboxes/sandbox-backend.js';
 import { type EgressMode, isRestricted, type OwnRules, type Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { EGRESS_AUTHORITY, isSandboxId } from '../session-key.js';
+import { type WarmSandbox, WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
 
 const authoritySchema = z.object({ certificate: z.string(), key: z.string() });
 /** Certificate and key in PEM. */
@@ -49,6 +50,7 @@ export class SandboxEgress {
   constructor(
     private readonly rulebook: EgressRulebook,
     private readonly sandboxes: SandboxRepository,
+    private readonly warm: WarmSandboxRepository,
     private readonly specs: SandboxSpecs,
     private readonly settings: SettingsRepository,
     private readonly cipher: SecretCipher,
@@ -84,24 +86,48 @@ export class SandboxEgress {
    */
   async access(spec: SandboxSpec, sandbox: Sandbox): Promise<EgressAccess | undefined> {
     const egressMode = this.mode(spec, sandbox);
+    const kind = this.kind(spec, sandbox);
     const known = this.authorityOf(sandbox);
-    if (egressMode === null) {
+    if (kind === undefined) {
       if (known !== null) {
         await this.change(sandbox, { egressAuthority: null, egressMode });
       }
       return undefined;
     }
     await this.prepare();
-    const { certificate } = known ?? (await this.makeAuthority(sandbox, egressMode));
-    if (known !== null && sandbox.egressMode !== egressMode) {
+    const authority = known ?? (await makeAuthority(sandbox.id));
+    if (known === null) {
+      await this.change(sandbox, { egressAuthority: this.encrypted(sandbox.id, authority), egressMode });
+    } else if (sandbox.egressMode !== egressMode) {
       await this.change(sandbox, { egressMode });
     }
-    return {
-      port: this.config.egress.port,
-      credential: this.credential(sandbox.id),
-      authority: egressMode !== 'rules' || this.opensTls(spec, sandbox) ? certificate : null,
-      isOnlyWay: egressMode !== 'credentials',
-    };
+    return this.accessOf(sandbox.id, kind, authority);
+  }
+
+  /** What the way out of such a sandbox has in common with others; undefined where nothing is restricted. */
+  kind(spec: SandboxSpec, sandbox: RuledSandbox): EgressKind | undefined {
+    const mode = this.mode(spec, sandbox);
+    return mode === null
+      ? undefined
+      : {
+          port: this.config.egress.port,
+          isOnlyWay: mode !== 'credentials',
+          opensTls: mode !== 'rules' || this.opensTls(spec, sandbox),
+          derivation: this.cipher.derive(purpose('')),
+        };
+  }
+
+  /** The way out of one that is kept warm, by the credential and the authority that it keeps with its owner. */
+  async warmAccess(kind: EgressKind | undefined, id: string): Promise<EgressAccess | undefined> {
+    if (kind === undefined) {
+      return undefined;
+    }
+    await this.prepare();
+    const authority = await makeAuthority(id);
+    if (!(await this.warm.keepAuthority(id, this.encrypted(id, authority)))) {
+      throw new Error('the warm sandbox was dropped meanwhile');
+    }
+    return this.accessOf(id, kind, authority);
   }
 
   /**
@@ -135,13 +161,22 @@ export class SandboxEgress {
     });
   }
 
+  private accessOf(
+    id: string,
+    { port, isOnlyWay, opensTls }: EgressKind,
+    { certificate }: SandboxAuthority,
+  ): EgressAccess {
+    const credential = `${id}.${this.cipher.derive(purpose(id))}`;
+    return { port, credential, authority: opensTls ? certificate : null, isOnlyWay };
+  }
+
   private layers(spec: SandboxSpec, sandbox: RuledSandbox | null): EgressRuleSet[] {
     const own = sandbox?.egressRules ?? [];
     return [...this.rulebook.layersOf(spec), ...own.map(({ rules }) => rules)];
   }
 
   /** Whether requests have to be seen for the rules to be kept; those of settings may say so later. */
-  private opensTls(spec: SandboxSpec, sandbox: Sandbox): boolean {
+  private opensTls(spec: SandboxSpec, sandbox: RuledSandbox): boolean {
     const entries = this.layers(spec, sandbox).flatMap(({ allow, setup }) => [
       ...allow,
       ...(setup?.allow ?? []),
@@ -152,10 +187,16 @@ export class SandboxEgress {
     );
   }
 
-  /** The id of the sandbox whose credential this is; null for any other text. */
-  holder(credential: string): string | null {
+  /** Whose credential this is; null for any other text. Which of the two a sandbox is changes with its claim. */
+  async holder(credential: string): Promise<{ sandbox: Sandbox } | { warm: WarmSandbox } | null> {
     const [id = '', secret = '', ...more] = credential.split('.');
-    return more.length === 0 && isSandboxId(id) && this.cipher.hasDerived(purpose(id), secret) ? id : null;
+    if (more.length > 0 || !isSandboxId(id) || !this.cipher.hasDerived(purpose(id), secret)) {
+      return null;
+    }
+    const known = await this.sandboxes.find(id);
+    const warm = known === null ? await this.warm.find(id) : null;
+    const sandbox = known ?? (warm === null ? await this.sandboxes.find(id) : null);
+    return sandbox !== null ? { sandbox } : warm && { warm };
   }
 
   /** Returns null before its first start with rules. */
@@ -167,14 +208,8 @@ export class SandboxEgress {
         );
   }
 
-  private async makeAuthority(sandbox: Sandbox, egressMode: EgressMode): Promise<SandboxAuthority> {
-    const { id } = sandbox;
-    // Most installations have no rules, and never load the certificates' library.
-    const { newAuthority } = await import('@slipway/egress-proxy/new-authority.js');
-    const authority = await newAuthority(id);
-    const egressAuthority = this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id }));
-    await this.change(sandbox, { egressAuthority, egressMode });
-    return authority;
+  private encrypted(id: string, authority: SandboxAuthority): string {
+    return this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id }));
   }
 
   private async change(
@@ -186,10 +221,12 @@ export class SandboxEgress {
       throw new Error('the sandbox has another status or another worker by now');
     }
   }
+}
 
-  private credential(id: string): string {
-    return `${id}.${this.cipher.derive(purpose(id))}`;
-  }
+async function makeAuthority(id: string): Promise<SandboxAuthority> {
+  // Most installations have no rules, and never load the certificates' library.
+  const { newAuthority } = await import('@slipway/egress-proxy/new-authority.js');
+  return await newAuthority(id);
 }
 
 /** What is derived stays the same over restarts. */

@@ -8,8 +8,8 @@ import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-spec
 import {
   SandboxBackendError,
   type SandboxBackendKind,
+  type LaunchTemplate,
   type SandboxLaunch,
-  type WarmTemplate,
 } from '@slipway/sandboxes/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from '../backends/sandbox-backends.js';
 import { SandboxCallback } from '../sandbox-callback.js';
@@ -68,14 +68,14 @@ export class LaunchPlanner {
   }
 
   /** A stock agent server would encrypt its files with the session key, which each resume changes. */
-  private storageVariables({ program }: WarmTemplate, id: string): Record<string, string> {
+  private storageVariables({ program }: LaunchTemplate, id: string): Record<string, string> {
     return program.kind === 'native' ? {} : { [STORAGE_KEY]: this.cipher.derive(`sandboxes.storage:${id}`) };
   }
 
   template(
     spec: SandboxSpec,
     overrides: SandboxOverrides | null,
-  ): { template: WarmTemplate; notes: string[] } {
+  ): { template: LaunchTemplate; notes: string[] } {
     const { launch, notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
     // Ports without addresses for clients are not opened.
     const ports = this.urls.exposesPorts ? launch.ports : {};
@@ -143,7 +143,7 @@ export function toOverrides(settings: Omit<SandboxSettings, 'egress'> | null): S
   return overrides.resourceFactor === null && overrides.image === null ? null : overrides;
 }
 
-type LaunchPlan = Omit<WarmTemplate, 'callbackUrl'>;
+type LaunchPlan = Omit<LaunchTemplate, 'callbackUrl'>;
 
 /** Applies a user's overrides to a specification, with a sentence for each that has no effect. */
 export function toLaunch(

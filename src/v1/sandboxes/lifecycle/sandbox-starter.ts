@@ -194,8 +194,9 @@ export class SandboxStarter {
         onShortfall: (sentence) => shortfalls.push(sentence),
       };
       const begun = (): void => onProgress({ detail: null, deadlineAt: deadline.extend() });
+      const hasOtherWay = this.egress.mode(spec, sandbox) !== sandbox.egressMode;
       const sessionKey = await traced({ name: 'launch sandbox program' }, () =>
-        this.launch(sandbox, watched, deadline.signal, begun),
+        this.launch(sandbox, watched, deadline.signal, { begun, hasOtherWay }),
       );
       deadline.extend();
       const current = { id: launch.id, sessionKey };
@@ -238,12 +239,16 @@ export class SandboxStarter {
     return error;
   }
 
-  /** Calls `begun` once the backend has answered: until then the deadline of the row counts. */
+  /**
+   * Calls `begun` once the backend has answered: until then the deadline of the row counts.
+   * @param hasOtherWay what runs already has not the way out that it is to have: a replica with another configuration began it, or
+   *   kept it warm
+   */
   private async launch(
     sandbox: Sandbox,
     launch: SandboxLaunch,
     signal: AbortSignal,
-    begun: () => void,
+    { begun, hasOtherWay }: { begun: () => void; hasOtherWay: boolean },
   ): Promise<string> {
     const { id, generation } = sandbox;
     const { state } = await this.backend.inspect(id);
@@ -251,7 +256,7 @@ export class SandboxStarter {
     if (state === 'missing' && generation > 0) {
       throw new SandboxBackendError(FILES_GONE);
     }
-    if (state !== 'stopped' && generation === 0) {
+    if (generation === 0 && (state === 'missing' || (state === 'running' && !hasOtherWay))) {
       // Also what runs and answers: a worker that died may have left it without its network.
       await this.backend.start(launch, signal);
       return launch.sessionKey;

@@ -14,7 +14,7 @@ import {
 import { SandboxEgress } from '../lifecycle/egress-access.js';
 import { LaunchPlanner } from '../lifecycle/launch-plan.js';
 import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';
-import type { SandboxOverrides } from '../sandbox.entity.js';
+import type { EgressMode, Sandbox } from '../sandbox.entity.js';
 import { type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
 
 const FIRST_MS = 2_000;
@@ -52,6 +52,9 @@ export class WarmBackOff {
   }
 }
 
+/** What decides of a request whether it can have a warm one. */
+export type WantedSandbox = Pick<Sandbox, 'overrides' | 'egressRules'>;
+
 export interface WarmPlan {
   spec: SandboxSpec;
   template: WarmTemplate;
@@ -79,19 +82,24 @@ export class WarmPrograms {
 
   /** Each specification whose program can wait for a key, anew: images may have been built meanwhile. */
   async plan(warm: WarmStarts): Promise<WarmPlan[]> {
-    // The way out belongs to one sandbox, and is in its environment from the start.
-    const open = this.specs.all().filter((spec) => this.egress.mode(spec) === null);
-    const plans = open.map(async (spec) => {
-      const { template } = this.planner.template(spec, null);
+    const plans = this.specs.all().map(async (spec) => {
+      const template = this.template(spec, { overrides: null, egressRules: null });
       const fingerprint = await warm.fingerprint(template);
       return fingerprint === null ? [] : [{ spec, template, fingerprint }];
     });
     return (await Promise.all(plans)).flat();
   }
 
-  /** Whether a sandbox of the plan is what such a start would make. */
-  suits(plan: WarmPlan, spec: SandboxSpec, overrides: SandboxOverrides | null): boolean {
-    return isDeepStrictEqual(this.planner.template(spec, overrides).template, plan.template);
+  /** What the sandbox's network is there for, where one of the plan is what such a start would make; else undefined. */
+  suits(plan: WarmPlan, spec: SandboxSpec, wanted: WantedSandbox): { egressMode: EgressMode | null } | null {
+    return isDeepStrictEqual(this.template(spec, wanted), plan.template)
+      ? { egressMode: this.egress.mode(spec, wanted) }
+      : null;
+  }
+
+  private template(spec: SandboxSpec, wanted: WantedSandbox): WarmTemplate {
+    const { template } = this.planner.template(spec, wanted.overrides);
+    return { ...template, egress: this.egress.kind(spec, wanted) };
   }
 
   /** Never throws: what fails is tried again later. */
@@ -102,7 +110,9 @@ export class WarmPrograms {
   ): Promise<void> {
     const deadline = new StartDeadline(this.clock, spec.startTimeoutSeconds, stopped);
     try {
-      await warm.start({ ...template, id, onProgress: () => void deadline.extend() }, deadline.signal);
+      const egress = await this.egress.warmAccess(template.egress, id);
+      const onProgress = (): void => void deadline.extend();
+      await warm.start({ ...template, egress, id, onProgress }, deadline.signal);
       deadline.extend();
       await this.probe.waitUntilReady({ id, sessionKey: null }, deadline);
       // Another replica may have seen it first, and it may have a user by now. If it was dropped, it is an orphan.

@@ -9,10 +9,10 @@ import { type Instrument, Metrics } from '../../../observability/metrics.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend, type WarmStarts } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
-import type { SandboxOverrides } from '../sandbox.entity.js';
+import type { Sandbox } from '../sandbox.entity.js';
 import { newSandboxId } from '../session-key.js';
-import { type WarmPlan, WarmPrograms } from './warm-programs.js';
-import { type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
+import { type WantedSandbox, type WarmPlan, WarmPrograms } from './warm-programs.js';
+import { type ClaimedSandbox, type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
 
 const EVERY_MS = 1_000;
 /** A start that has just claimed one needs the processors more than its replacement does. */
@@ -67,24 +67,25 @@ export class WarmSandboxKeeper extends BackgroundLoop {
   async claim(
     manager: EntityManager,
     spec: SandboxSpec,
-    overrides: SandboxOverrides | null,
+    wanted: WantedSandbox,
     hostId: string,
-  ): Promise<string | null> {
+  ): Promise<(ClaimedSandbox & Pick<Sandbox, 'egressMode'>) | null> {
     if (this.config.sandboxes.warm === 0) {
       return null;
     }
     const plan = this.offered.find((each) => each.spec.id === spec.id);
-    if (!plan || !this.programs.suits(plan, spec, overrides)) {
+    const suited = plan ? this.programs.suits(plan, spec, wanted) : null;
+    if (!plan || suited === null) {
       this.outcomes.record({ outcome: 'not_suitable' });
       return null;
     }
     const { fingerprint } = plan;
-    const id = await this.repository.claim(manager, hostId, fingerprint);
-    this.outcomes.record({ outcome: id === null ? 'none_ready' : 'warm' });
+    const claimed = await this.repository.claim(manager, hostId, fingerprint);
+    this.outcomes.record({ outcome: claimed === null ? 'none_ready' : 'warm' });
     this.claimedAt = performance.now();
     this.short.add(fingerprint);
     this.programs.backOff.succeeded(fingerprint);
-    return id;
+    return claimed && { ...claimed, ...suited };
   }
 
   /** The next process finishes, or drops, what is being started. */

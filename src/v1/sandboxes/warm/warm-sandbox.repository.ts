@@ -20,13 +20,18 @@ export class WarmSandbox {
   @Column('text') backend: string;
   @Column('text') hostId: string;
   @Column('timestamptz') createdAt: Date;
+
+  /** As `Sandbox.egressAuthority`, which it becomes. */
+  @Column('text', { nullable: true }) egressAuthority: string | null;
 }
+
+export type ClaimedSandbox = Pick<WarmSandbox, 'id' | 'egressAuthority'>;
 
 /** Unique among our advisory locks. */
 const RESERVE_LOCK = 7_305_218_443;
 
 /** Each request takes another one: what a concurrent request has locked is skipped. */
-const CLAIM = new NamedStatement<{ id: string }>(
+const CLAIM = new NamedStatement<ClaimedSandbox>(
   'warm_sandbox_claim',
   `DELETE FROM warm_sandboxes WHERE id = (
      SELECT id FROM warm_sandboxes
@@ -34,7 +39,7 @@ const CLAIM = new NamedStatement<{ id: string }>(
      ORDER BY created_at, id
      LIMIT 1
      FOR UPDATE SKIP LOCKED)
-   RETURNING id`,
+   RETURNING id, egress_authority AS "egressAuthority"`,
 );
 
 const RESERVE = `
@@ -55,10 +60,10 @@ export class WarmSandboxRepository {
     private readonly clock: Clock,
   ) {}
 
-  /** Takes a ready one out of the pool in the caller's transaction; returns its id, or null when none is ready. */
-  async claim(manager: EntityManager, hostId: string, fingerprint: string): Promise<string | null> {
+  /** Takes a ready one out of the pool in the caller's transaction; returns null when none is ready. */
+  async claim(manager: EntityManager, hostId: string, fingerprint: string): Promise<ClaimedSandbox | null> {
     const [row] = await CLAIM.within(manager, [hostId, fingerprint]);
-    return row?.id ?? null;
+    return row ?? null;
   }
 
   /** Makes the row of a sandbox to be started; false when there are enough. Replicas of a host take turns. */
@@ -84,6 +89,16 @@ export class WarmSandboxRepository {
   async drop(id: string): Promise<boolean> {
     const { affected } = await this.rows.delete({ id });
     return affected === 1;
+  }
+
+  /** False when it was dropped meanwhile. */
+  async keepAuthority(id: string, egressAuthority: string): Promise<boolean> {
+    const { affected } = await this.rows.update({ id }, { egressAuthority });
+    return affected === 1;
+  }
+
+  async find(id: string): Promise<WarmSandbox | null> {
+    return this.rows.findOneBy({ id });
   }
 
   async exists(id: string): Promise<boolean> {
