@@ -12,8 +12,7 @@ import {
 } from './command-line.js';
 import { nameCommitter } from './git/default-committer.js';
 import { log } from './observability.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { nameWorkspace, CERTIFICATE_VARIABLES, toolEnvironment, type ToolView } from './tool-view.js';
+import { nameWorkspace, CERTIFICATE_VARIABLES, toolEnvironment } from './tool-view.js';
 import { listenUnassigned } from './start-agent-server.js';
 
 const STOP = Symbol('stop');
@@ -60,20 +59,12 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     ...(server.port === null ? { socket: options.socket } : { host: options.host, port: server.port }),
     started_in_ms: Math.round(process.uptime() * 1000),
   });
-  void giveCommitter({ environment: options.environment, wrapper: options.toolWrapper });
+  // Beside the first requests, which wait for no commit.
+  void nameCommitter({ environment: options.environment, wrapper: options.toolWrapper });
   await stopping;
   log('info', 'agent server stopping');
   await server.stop();
   log('info', 'agent server stopped');
-}
-
-/** Runs beside the first requests, which wait for no commit. */
-async function giveCommitter(view: ToolView): Promise<void> {
-  try {
-    await nameCommitter(view);
-  } catch (error) {
-    log('warn', 'failed to name the committer', { error: errorMessage(error) });
-  }
 }
 
 /** The volume of a pod starts empty, whatever its image has at the same path. */

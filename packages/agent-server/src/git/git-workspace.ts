@@ -197,7 +197,7 @@ export class GitWorkspace {
 
   /** The diff of the first file that has a side; null if none has. */
   async #diff(given: string, sidesOf: (candidate: Candidate) => Promise<GitDiff>): Promise<GitDiff | null> {
-    for (const candidate of await this.#candidates(given)) {
+    for await (const candidate of this.#candidates(given)) {
       if (!(await this.#isRepository(candidate.folder))) {
         return { modified: null, original: null };
       }
@@ -206,11 +206,7 @@ export class GitWorkspace {
         return { modified: modified ?? '', original: original ?? '' };
       }
     }
-    const elsewhere = await this.#inOtherTree(given);
-    const { modified = null, original = null } = elsewhere === null ? {} : await sidesOf(elsewhere);
-    return original === null && modified === null
-      ? null
-      : { modified: modified ?? '', original: original ?? '' };
+    return null;
   }
 
   /** Working trees of the same repository below the workspace, beside that of the folder. */
@@ -231,7 +227,7 @@ export class GitWorkspace {
   }
 
   /** The file that a change of another working tree is shown as: its name begins at the workspace. */
-  async #inOtherTree(given: string): Promise<Candidate | null> {
+  async #inOtherTree(given: string): Promise<Candidate[]> {
     const file = await this.#files.resolve(given);
     const workspace = await this.#files.resolve(this.#workspace);
     const folder = await this.#files.enclosingFolder(path.dirname(file));
@@ -239,26 +235,29 @@ export class GitWorkspace {
     const meant = path.join(workspace, path.relative(top, file));
     const trees = await this.#otherTrees(folder, workspace);
     if (!trees.some((tree) => isBelow(meant, tree.folder))) {
-      return null;
+      return [];
     }
     const above = await this.#files.enclosingFolder(path.dirname(meant));
-    return { folder: above, name: printable(path.relative(above, meant)), file: meant, rest: '' };
+    return [{ folder: above, name: printable(path.relative(above, meant)), file: meant, rest: '' }];
   }
 
-  /** What a path can mean: a file of that name, or one whose name is shown like that because it is not UTF-8. */
-  async #candidates(given: string): Promise<Candidate[]> {
+  /**
+   * What a path can mean: a file of that name, one whose name is shown like that because it is not UTF-8, or one of
+   * another working tree.
+   */
+  async *#candidates(given: string): AsyncGenerator<Candidate, void> {
     const file = await this.#files.resolve(given);
     // A deleted file's own folder may be gone with it.
     const folder = await this.#files.enclosingFolder(path.dirname(file));
-    const plain = { folder, name: printable(path.relative(folder, file)), file, rest: '' };
+    yield { folder, name: printable(path.relative(folder, file)), file, rest: '' };
     const escaped = parseEscapedPath(given);
-    if (escaped === null) {
-      return [plain];
+    if (escaped !== null) {
+      const parent = await this.#files.resolve(escaped.parent);
+      const above = await this.#files.enclosingFolder(parent);
+      const name = [printable(path.relative(above, parent)), escaped.rest].filter((part) => part !== '');
+      yield { folder: above, name: name.join('/'), file: parent, rest: escaped.rest };
     }
-    const parent = await this.#files.resolve(escaped.parent);
-    const above = await this.#files.enclosingFolder(parent);
-    const name = [printable(path.relative(above, parent)), escaped.rest].filter((part) => part !== '');
-    return [plain, { folder: above, name: name.join('/'), file: parent, rest: escaped.rest }];
+    yield* await this.#inOtherTree(given);
   }
 
   async #changesIn(folder: string, ref: string | null): Promise<GitChange[]> {

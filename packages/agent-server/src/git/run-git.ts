@@ -61,7 +61,7 @@ interface TrustedGitOptions {
   variables?: Record<string, string>;
   timeoutMs: number;
   signal?: AbortSignal | undefined;
-  input?: Readable;
+  input?: Readable | undefined;
 }
 
 export interface GitOutcome {
@@ -92,12 +92,16 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
     },
     timeoutMs: git.timeoutMs,
     signal: git.signal,
-    ...(git.input && { input: git.input }),
+    input: git.input,
   }).catch((error: unknown) => {
     // Node.js reports a missing program and a missing folder with the same error.
     const isMissing = errorCode(error) === 'ENOENT' && existsSync(git.cwd);
     throw isMissing ? new Error(NO_GIT, { cause: error }) : error;
   });
+}
+
+export function failedOutcome(output: string): GitOutcome {
+  return { ok: false, timedOut: false, output };
 }
 
 export async function outcomeOf(
