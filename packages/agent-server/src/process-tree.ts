@@ -12,12 +12,15 @@ export const MARKER_VARIABLE = 'SLIPWAY_PROCESS_TREE';
 const LAST_OUTPUT_MS = 500;
 const MAX_LOOKS = 20;
 
-export interface RunCommandOptions {
+export interface Program {
   /** Program and arguments, run without a shell. */
   command: string[];
   cwd: string;
   /** The whole environment: nothing is inherited. */
   env: Record<string, string>;
+}
+
+export interface RunCommandOptions extends Program {
   /** Milliseconds; null means no limit. */
   timeoutMs: number | null;
   signal?: AbortSignal | undefined;
@@ -121,7 +124,7 @@ export interface StartedProcess {
 
 /** @throws Error when the program cannot be started */
 export async function startProcess(
-  { command, cwd, env }: Pick<RunCommandOptions, 'command' | 'cwd' | 'env'>,
+  { command, cwd, env }: Program,
   stdio: StdioOptions,
 ): Promise<StartedProcess> {
   const [program = '', ...args] = command;

@@ -6,7 +6,7 @@ import { MASK } from '@slipway/common/secret-mask.js';
 import { HttpError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import { redactAgent } from '../secret-masker.js';
-import type { ClientSettings, LlmProfiles, ProfileModel } from './client-settings.js';
+import type { ClientSettings, LlmProfiles } from './client-settings.js';
 
 /** More would not fit into an environment variable. */
 const MAX_SECRET_LENGTH = 128 * 1024;
@@ -120,7 +120,7 @@ export function profileRoutes(profiles: LlmProfiles): Router {
       base_url: redactAgent(profile)['base_url'] ?? null,
       provider_connection_id: null,
       provider_connection_broken: false,
-      api_key_set: hasKey(profile),
+      api_key_set: Boolean(profile.api_key),
     }));
     response.json({ profiles: shown, active_profile: null });
   });
@@ -130,7 +130,7 @@ export function profileRoutes(profiles: LlmProfiles): Router {
     const name = profileNameOf(request.params.name);
     const profile = profiles.get(name);
     const config = withSecrets ? profile : { ...redactAgent(profile), api_key: null };
-    response.json({ name, config, api_key_set: hasKey(profile) });
+    response.json({ name, config, api_key_set: Boolean(profile.api_key) });
   });
 
   router.post('/:name', (request, response) => {
@@ -147,10 +147,6 @@ export function profileRoutes(profiles: LlmProfiles): Router {
   });
 
   return router;
-}
-
-function hasKey({ api_key: key }: ProfileModel): boolean {
-  return key !== undefined && key !== null && key !== '';
 }
 
 function profileNameOf(given: string): string {

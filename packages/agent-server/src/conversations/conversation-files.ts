@@ -167,42 +167,31 @@ type DiskSpace = Pick<StatsFs, 'bavail' | 'bsize' | 'files' | 'ffree'>;
 
 /**
  * Room for the files of conversations on a disk that an agent has filled: without it, no message could be logged any
- * more, the one that asks for tidying up included.
+ * more, the one that asks for tidying up included. It is removed when the disk is full, and made when there is room.
  */
-export class LogReserve {
-  readonly #file: string;
-  readonly #space: () => Promise<DiskSpace>;
-
-  constructor(folder: string, space: () => Promise<DiskSpace> = async () => await statfs(folder)) {
-    this.#file = path.join(folder, RESERVE_FILE);
-    this.#space = space;
+export async function keepReserve(folder: string, space?: DiskSpace): Promise<void> {
+  const file = path.join(folder, RESERVE_FILE);
+  const { bavail, bsize, files, ffree } = space ?? (await statfs(folder));
+  // Some file systems do not count files.
+  const free = files > 0 && ffree < MIN_FILES ? 0 : bavail * bsize;
+  const isHeld = existsSync(file);
+  if (isHeld && free < RESERVE_BYTES / 2) {
+    await rm(file);
+    log('warn', 'released disk reserve', { free_bytes: free });
+  } else if (!isHeld && free > 4 * RESERVE_BYTES) {
+    await writeFile(file, randomBytes(RESERVE_BYTES), PRIVATE);
   }
+}
 
-  /** Removes the reserve when the disk is full, and makes it when there is room. */
-  async look(): Promise<void> {
-    const { bavail, bsize, files, ffree } = await this.#space();
-    // Some file systems do not count files.
-    const free = files > 0 && ffree < MIN_FILES ? 0 : bavail * bsize;
-    const isHeld = existsSync(this.#file);
-    if (isHeld && free < RESERVE_BYTES / 2) {
-      await rm(this.#file);
-      log('warn', 'released disk reserve', { free_bytes: free });
-    } else if (!isHeld && free > 4 * RESERVE_BYTES) {
-      await writeFile(this.#file, randomBytes(RESERVE_BYTES), PRIVATE);
-    }
+/** Looks now, if there is something to release, and from then on until the signal aborts. */
+export async function watchReserve(folder: string, signal: AbortSignal): Promise<void> {
+  const look = async (): Promise<void> =>
+    await keepReserve(folder).catch((error: unknown) =>
+      log('warn', 'failed to keep disk reserve', { error: errorMessage(error) }),
+    );
+  if (existsSync(path.join(folder, RESERVE_FILE))) {
+    await look();
   }
-
-  /** Looks now, if there is something to release, and from then on until the signal aborts. */
-  async watch(signal: AbortSignal): Promise<void> {
-    const look = async (): Promise<void> => {
-      await this.look().catch((error: unknown) =>
-        log('warn', 'failed to keep disk reserve', { error: errorMessage(error) }),
-      );
-    };
-    if (existsSync(this.#file)) {
-      await look();
-    }
-    const timer = setInterval(() => void look(), LOOK_MS).unref();
-    signal.addEventListener('abort', () => clearInterval(timer), { once: true });
-  }
+  const timer = setInterval(() => void look(), LOOK_MS).unref();
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
 }

@@ -202,7 +202,7 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   });
   action('events', messageSchema, (conversation, message) => conversation.addMessage(message));
   action('events/respond_to_confirmation', confirmationSchema, (conversation, { accept, reason }) =>
-    conversation.respond(accept, accept ? null : (reason ?? 'User rejected the action.')),
+    conversation.respond(accept ? null : (reason ?? 'User rejected the action.')),
   );
   view('agent_final_response', z.unknown(), (conversation) => ({ response: conversation.finalResponse() }));
   view('events/search', eventSearchSchema, ({ log }, query) => searchLog(log, query, eventMatcher(query)));

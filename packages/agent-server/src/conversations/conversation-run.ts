@@ -80,9 +80,9 @@ export class ConversationRun {
   }
 
   /** Resolves once the status is `running`, or after a rejection once the run has ended, if it ends soon. */
-  async confirm(accept: boolean, reason: string | null): Promise<void> {
-    await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
-    if (!accept && this.#active !== null) {
+  async confirm(rejection: string | null): Promise<void> {
+    await this.#begin((engine, signal) => engine.confirm(this.#state, rejection, signal));
+    if (rejection !== null && this.#active !== null) {
       await settledWithin(REFUSAL_MS, this.#active.ended);
     }
   }

@@ -190,7 +190,7 @@ export class Conversation {
     }
     this.#requireCredentials();
     if (this.record.status === 'waiting_for_confirmation') {
-      await this.#run.confirm(true, null);
+      await this.#run.confirm(null);
       return;
     }
     if (!this.#state.events().some(isUserMessage)) {
@@ -215,14 +215,14 @@ export class Conversation {
     await this.#run.pause(immediately || this.#state.pauseSignal().aborted);
   }
 
-  /** @throws HttpError 409 when no calls wait for confirmation */
-  async respond(accept: boolean, reason: string | null): Promise<void> {
+  /** Confirms the calls that wait, or rejects them for a reason. @throws HttpError 409 when none waits */
+  async respond(rejection: string | null): Promise<void> {
     await this.#run.settle();
     if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
       throw new HttpError(409, 'No action waits for confirmation.');
     }
     this.#requireCredentials();
-    await this.#run.confirm(accept, reason);
+    await this.#run.confirm(rejection);
   }
 
   /** Moves the agent to an event, or before the first (null). @throws HttpError 409 while it runs, 404, 501 */

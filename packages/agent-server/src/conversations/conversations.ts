@@ -9,7 +9,7 @@ import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-prot
 import type { AgentServerOptions } from '../command-line.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/agent-events.js';
-import { EventLog, isConversationEvent } from '../event-log.js';
+import { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { agentSpan, log } from '../observability.js';
 import { resolvePath } from '../tool-view.js';
@@ -21,8 +21,8 @@ import { type RunLimits, RunSlots } from './conversation-run.js';
 import { Conversation, type ConversationCopy } from './conversation.js';
 import {
   type Credentials,
-  credentialsFromRequest,
   credentialsOf,
+  mergeCredentials,
   NO_CREDENTIALS,
   type OwnSecret,
 } from './credentials.js';
@@ -73,9 +73,9 @@ export class Conversations {
     return this.#byId.get(id);
   }
 
-  masker(): SecretMasker {
+  masker(secrets: readonly string[]): SecretMasker {
     const known = this.all().flatMap(({ knownSecrets }) => [...knownSecrets]);
-    return new SecretMasker([...this.#serverSecrets, ...known]);
+    return new SecretMasker([...secrets, ...this.#serverSecrets, ...known]);
   }
 
   /** @throws HttpError 404 */
@@ -97,10 +97,7 @@ export class Conversations {
         try {
           await this.#loadFrom(path.join(folder, name));
         } catch (error) {
-          log('error', 'failed to load conversation', {
-            name,
-            error: errorMessage(error),
-          });
+          log('error', 'failed to load conversation', { name, error: errorMessage(error) });
         }
       }),
     );
@@ -163,7 +160,8 @@ export class Conversations {
     await mkdir(folder, { recursive: true });
     const record = newRecord(id, workingDir, request);
     await recordFileIn(folder).save(record);
-    const state = await this.#openState(folder, record, credentialsFromRequest(request));
+    const credentials = mergeCredentials(NO_CREDENTIALS, credentialsOf(request));
+    const state = await this.#openState(folder, record, credentials);
     const conversation = this.#add(state, folder);
     try {
       await conversation.prepare();
@@ -226,7 +224,7 @@ export class Conversations {
     return new ConversationState({
       record,
       recordFile: recordFileIn(folder),
-      events: await EventLog.open(path.join(folder, EVENTS_FILE), isConversationEvent),
+      events: await EventLog.open(path.join(folder, EVENTS_FILE)),
       originals: await KeptOriginals.open(folder),
       credentials,
       baseEnvironment: this.#options.environment,

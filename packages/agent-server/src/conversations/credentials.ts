@@ -76,10 +76,6 @@ export function credentialsOf({ agent, slipway, secrets }: CreateConversationReq
   };
 }
 
-export function credentialsFromRequest(request: CreateConversationRequest): Credentials {
-  return mergeCredentials(NO_CREDENTIALS, credentialsOf(request));
-}
-
 /** A new address without a key drops the old key and parameters, because both belong to the old address. */
 export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
   const model = mergeModel(old.model, update);

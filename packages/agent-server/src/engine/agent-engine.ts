@@ -123,13 +123,11 @@ export interface EngineHost {
 export abstract class AgentEngine {
   /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status. */
   abstract run(host: EngineHost, signal: AbortSignal): Promise<void>;
-  /** Runs the waiting calls and continues as `run` does; or rejects them and stays idle, unless the agent responds. */
-  abstract confirm(
-    host: EngineHost,
-    accept: boolean,
-    reason: string | null,
-    signal: AbortSignal,
-  ): Promise<void>;
+  /**
+   * Runs the waiting calls and continues as `run` does; or rejects them for a reason and stays idle, unless the agent
+   * responds.
+   */
+  abstract confirm(host: EngineHost, rejection: string | null, signal: AbortSignal): Promise<void>;
   /** Records only the usage; may be called during a run. @throws AgentUnavailableError with a reason for the user */
   abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
   /** However short; false if nothing was done. Changes the status only on failure. Never called during a run. */

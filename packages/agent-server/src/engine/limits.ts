@@ -65,13 +65,13 @@ export async function failRun(host: EngineHost, code: string, detail: string): P
   await host.setStatus('error');
 }
 
-interface CountedResponse extends CachedTokens {
+export interface CountedResponse extends CachedTokens {
   text: string;
   calls: readonly unknown[];
   /** The provider's count, like `completionTokens`; null if it gave none. */
   promptTokens: number | null;
   completionTokens: number | null;
-  /** What the provider charges; if null, the known prices count. */
+  /** What the provider charges, in USD; if null, the known prices count. */
   costUsd: number | null;
 }
 

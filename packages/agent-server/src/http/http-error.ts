@@ -1,11 +1,12 @@
 export class HttpError extends Error {
-  readonly status: number;
+  override readonly name = 'HttpError';
 
   /** @param detail shown as it is: never a secret */
-  constructor(status: number, detail: string) {
+  constructor(
+    readonly status: number,
+    detail: string,
+  ) {
     super(detail);
-    this.name = 'HttpError';
-    this.status = status;
   }
 }
 

@@ -1,6 +1,5 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
@@ -15,12 +14,7 @@ import type { McpConnection, McpConnectionOptions } from '../tools/mcp/mcp-conne
 
 const TESTS_AT_ONCE = 4;
 
-interface Candidate {
-  server: McpServer;
-  folder: string;
-}
-
-const serverSchema = z.unknown().transform((given, context): Candidate => {
+const serverSchema = z.unknown().transform((given, context) => {
   const config = mcpConfigSchema.safeParse({ server: withTransport(given) });
   const server = readMcpServers(config.data?.mcpServers)?.['server'];
   for (const { message, path: place } of config.error?.issues ?? []) {

@@ -6,6 +6,7 @@ import type {
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import pLimit from 'p-limit';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { WorkspaceFiles } from '../../files/workspace-files.js';
@@ -63,10 +64,10 @@ export class AcpConversation {
     });
   }
 
-  async reject(turn: AcpTurn, reason: string | null): Promise<void> {
+  async reject(turn: AcpTurn, reason: string): Promise<void> {
     await this.#inOrder(async () => {
       for (const { callId } of turn.questions) {
-        await this.#transcript.reject(callId, reason ?? 'no reason given');
+        await this.#transcript.reject(callId, reason);
       }
     });
   }
@@ -137,7 +138,7 @@ export class AcpConversation {
   }
 
   async writeTextFile({ path: file, content }: WriteTextFileRequest): Promise<void> {
-    await this.#files.write(this.#absolute(file), toBytes(content));
+    await this.#files.write(this.#absolute(file), Readable.from([Buffer.from(content)]));
   }
 
   async #write(update: SessionUpdate, turn: AcpTurn | null): Promise<void> {
@@ -196,10 +197,6 @@ export class AcpConversation {
   #absolute(file: string): string {
     return path.resolve(this.#host.settings.workingDir, file);
   }
-}
-
-async function* toBytes(content: string): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(content, 'utf8');
 }
 
 const MAX_TERMINALS = 32;

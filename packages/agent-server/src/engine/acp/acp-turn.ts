@@ -1,6 +1,7 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
 import { isUserMessage, type AgentEvent, type MessageEvent } from '@slipway/agent-protocol/events.js';
 import { within } from '@slipway/common/async.js';
+import { jsonNumber } from '@slipway/common/json-access.js';
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
 import { type Limit, stepCost } from '../limits.js';
 import type { PermissionOption, PermissionOutcome, PromptResponse } from './acp-schemas.js';
@@ -172,7 +173,7 @@ export async function countTurn(
     : reported;
   const { modelPrices, llm } = host.settings;
   // A cost that the agent reports itself would be counted twice.
-  const tellsCost = typeof host.memory()['costSeen'] === 'number' && host.memory()['tellsCost'] === true;
+  const tellsCost = jsonNumber(host.memory(), 'costSeen') !== null && host.memory()['tellsCost'] === true;
   const costUsd = tellsCost ? 0 : stepCost(modelPrices, llm.model, { promptTokens, completionTokens });
   const costSource = tellsCost ? 'provider' : costUsd === null ? 'unknown' : 'catalogue';
   if (isStep || promptTokens > 0 || completionTokens > 0) {
@@ -187,8 +188,7 @@ export async function countCost(
   if (currency.toUpperCase() !== 'USD') {
     return;
   }
-  const memory = host.memory();
-  const seen = typeof memory['costSeen'] === 'number' ? memory['costSeen'] : 0;
+  const seen = jsonNumber(host.memory(), 'costSeen') ?? 0;
   // A restarted agent may count from zero again.
   const more = amount < seen ? amount : amount - seen;
   await host.remember({ costSeen: amount, tellsCost: true });
@@ -209,10 +209,9 @@ async function newTokens(host: EngineHost, reported: Tokens): Promise<Tokens> {
     return reported;
   }
   const memory = host.memory();
-  const seen = (name: string): number => (typeof memory[name] === 'number' ? memory[name] : 0);
   const more = {
-    promptTokens: promptTokens - seen('promptTokensSeen'),
-    completionTokens: completionTokens - seen('completionTokensSeen'),
+    promptTokens: promptTokens - (jsonNumber(memory, 'promptTokensSeen') ?? 0),
+    completionTokens: completionTokens - (jsonNumber(memory, 'completionTokensSeen') ?? 0),
   };
   await host.remember({ promptTokensSeen: promptTokens, completionTokensSeen: completionTokens });
   // A restarted agent may count from zero again.
@@ -233,11 +232,6 @@ function tokensOf({ usage, _meta: meta }: PromptResponse): Tokens | null {
 
 const GO_ON = 'Your work was interrupted. Go on where you stopped.';
 
-interface AcpPrompt {
-  blocks: ContentBlock[];
-  lastMessage: string | null;
-}
-
 interface PromptOptions {
   /** Id of the last message that an agent was given; null before the first. */
   lastMessage: string | null;
@@ -254,7 +248,10 @@ export function unsentMessages(events: readonly AgentEvent[], lastMessage: strin
 }
 
 /** What to give the agent now. Without memory, it gets the user's last message again, and is told the rest. */
-export function toPrompt(events: readonly AgentEvent[], options: PromptOptions): AcpPrompt {
+export function toPrompt(
+  events: readonly AgentEvent[],
+  options: PromptOptions,
+): { blocks: ContentBlock[]; lastMessage: string | null } {
   const unsent = unsentMessages(events, options.lastMessage);
   const last = events.findLast(isUserMessage);
   const messages = unsent.length > 0 || options.remembers || last === undefined ? unsent : [last];

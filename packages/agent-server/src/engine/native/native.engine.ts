@@ -68,16 +68,11 @@ export class NativeEngine extends AgentEngine {
     await this.#createLoop(host, signal).run();
   }
 
-  async confirm(
-    host: EngineHost,
-    accept: boolean,
-    reason: string | null,
-    signal: AbortSignal,
-  ): Promise<void> {
-    if (accept) {
+  async confirm(host: EngineHost, rejection: string | null, signal: AbortSignal): Promise<void> {
+    if (rejection === null) {
       await this.#createLoop(host, signal).runOpenCalls();
     } else {
-      await rejectOpenCalls(host, reason ?? 'no reason given');
+      await rejectOpenCalls(host, rejection);
       // Clients run the agent again, or their user says what to do instead.
       await host.setStatus('idle');
     }

@@ -11,24 +11,19 @@ import type {
   OriginalResponse,
 } from '../agent-engine.js';
 import { randomUUID } from 'node:crypto';
-import type { CachedTokens } from '../limits.js';
+import type { CountedResponse } from '../limits.js';
 import type { AnswerEnding } from './refusal-words.js';
 import type { Action, SecurityRisk } from '@slipway/agent-protocol/events.js';
 
 export type RequestedCall = Pick<OriginalCall, 'id' | 'name' | 'arguments'>;
 
-export interface ModelResponse extends CachedTokens, Draft {
+export interface ModelResponse extends CountedResponse, Draft {
   id: string;
   calls: RequestedCall[];
   /** Text, reasoning and calls in the order in which they came, with the provider's own data. */
   parts: OriginalPart[];
   message: OpaqueMembers;
   ending: AnswerEnding;
-  /** The provider's count, like `completionTokens`; null if it gave none. */
-  promptTokens: number | null;
-  completionTokens: number | null;
-  /** What the provider charges, in USD. */
-  costUsd: number | null;
 }
 
 /** Members of a call that every server of this API sends. */

@@ -1,4 +1,4 @@
-import type { ActionEvent, SecurityRisk } from '@slipway/agent-protocol/events.js';
+import type { SecurityRisk } from '@slipway/agent-protocol/events.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { parseJson, isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { clipText } from '../../clipped-text.js';
@@ -6,7 +6,7 @@ import { errorName } from '../../observability.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
-import { callError, UNKNOWN_RESULT } from '../agent-events.js';
+import { callError, callResult, type LoggedCall, UNKNOWN_RESULT } from '../agent-events.js';
 import type { OfferedTool } from './prompt-filter.js';
 
 const RISK = 'security_risk';
@@ -23,7 +23,7 @@ const RISK_SCHEMA = {
 const MAX_QUOTE = 8_000;
 
 export interface PendingCall {
-  event: Pick<ActionEvent, 'id' | 'tool_name' | 'tool_call_id'>;
+  event: LoggedCall;
   prepared: PreparedCall;
 }
 
@@ -59,14 +59,7 @@ async function runCall(
       environment: host.toolEnvironment(),
       signal,
     });
-    return {
-      kind: 'ObservationEvent',
-      source: 'environment',
-      tool_name: event.tool_name,
-      tool_call_id: event.tool_call_id,
-      action_id: event.id,
-      observation,
-    };
+    return callResult(event, observation);
   } catch (error) {
     const reason = errorName(error) === 'TimeoutError' ? 'it timed out.' : errorWithCauses(error);
     return callError(event, signal.aborted ? UNKNOWN_RESULT : `The tool failed: ${reason}`);

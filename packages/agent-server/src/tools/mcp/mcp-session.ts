@@ -17,7 +17,7 @@ import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { errorName } from '../../observability.js';
 import { type CheckUrl, RefusedMessageError, remoteFetch } from './remote-fetch.js';
 import { LineSplitter, OutputWindow } from '../../clipped-text.js';
-import { readToEnd, type RunCommandOptions, type StartedProcess, startProcess } from '../../process-tree.js';
+import { readToEnd, type Program, type StartedProcess, startProcess } from '../../process-tree.js';
 import { terminalText } from '../terminal-screen.js';
 import { repairedMessages } from './server-answers.js';
 
@@ -273,8 +273,6 @@ function withErrorText(reason: string, { errorText }: StdioTransport): string {
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const MAX_ERROR_TEXT = 2_000;
-
-type Program = Pick<RunCommandOptions, 'command' | 'cwd' | 'env'>;
 
 /** MCP with a child process, one JSON message per line. Unlike the SDK's, closing kills everything that it started. */
 class StdioTransport implements Transport {
