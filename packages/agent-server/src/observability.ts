@@ -16,12 +16,7 @@ interface ActiveRequest {
   entries: AgentSpanEntry[];
 }
 
-interface Place {
-  request: ActiveRequest;
-  index: number;
-}
-
-const places = new AsyncLocalStorage<Place>();
+const places = new AsyncLocalStorage<{ request: ActiveRequest; index: number }>();
 /** The start of the process belongs to the first trace that asks. */
 let isStartReported = false;
 

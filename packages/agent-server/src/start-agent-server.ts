@@ -119,7 +119,7 @@ async function assign(
   }
   const webhooks =
     options.webhook && new WebhookSender({ ...options.webhook, sessionKey: sessionKeys[0] ?? null });
-  reportConversations({ conversations, webhooks, activity });
+  reportConversations(conversations, webhooks, activity);
   await watchReserve(options.conversationsPath, stopping);
   await Promise.all([
     conversations.load(),
@@ -159,13 +159,11 @@ async function assign(
   };
 }
 
-interface ConversationReports {
-  conversations: Conversations;
-  webhooks: WebhookSender | null;
-  activity: ActivityTracker;
-}
-
-function reportConversations({ conversations, webhooks, activity }: ConversationReports): void {
+function reportConversations(
+  conversations: Conversations,
+  webhooks: WebhookSender | null,
+  activity: ActivityTracker,
+): void {
   conversations.subscribe({
     added: (conversation) => {
       webhooks?.conversationChanged(conversation.info());

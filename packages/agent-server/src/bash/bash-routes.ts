@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { BashEvent, ExecuteBashRequest } from '@slipway/agent-protocol/server.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { searchLog } from '../event-log.js';
-import { HttpError } from '../http/http-error.js';
+import { existing, HttpError } from '../http/http-error.js';
 import {
   limitSchema,
   pageIdSchema,
@@ -62,11 +62,7 @@ export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Rout
   });
 
   router.get('/bash_events/:id', (request, response) => {
-    const event = commands.find(request.params.id);
-    if (event === undefined) {
-      throw new HttpError(404, 'Bash event not found');
-    }
-    response.json(event);
+    response.json(existing(commands.find(request.params.id), 'Bash event not found'));
   });
 
   router.post('/bash_commands/:id/stop', async (request, response) => {

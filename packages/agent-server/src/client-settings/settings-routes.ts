@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { switchLlmSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { HttpError } from '../http/http-error.js';
+import { existing, HttpError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import { redactAgent } from '../secret-masker.js';
 import type { ClientSettings, LlmProfiles } from './client-settings.js';
@@ -72,11 +72,8 @@ export function settingsRoutes(settings: ClientSettings): Router {
   });
 
   router.get('/secrets/:name', (request, response) => {
-    const value = settings.secret(parseRequest(nameSchema, 'path', request.params.name));
-    if (value === null) {
-      throw new HttpError(404, 'Secret not found');
-    }
-    response.type('text/plain').send(value);
+    const name = parseRequest(nameSchema, 'path', request.params.name);
+    response.type('text/plain').send(existing(settings.secret(name), 'Secret not found'));
   });
 
   router.delete('/secrets/:name', (request, response) => {

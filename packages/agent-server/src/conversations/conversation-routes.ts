@@ -19,7 +19,7 @@ import { contentText, type AgentEvent } from '@slipway/agent-protocol/events.js'
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import type { LlmProfiles, ProfileModel } from '../client-settings/client-settings.js';
 import { searchLog } from '../event-log.js';
-import { HttpError, InvalidRequestError, unknownPage } from '../http/http-error.js';
+import { existing, InvalidRequestError, unknownPage } from '../http/http-error.js';
 import {
   limitSchema,
   listSchema,
@@ -220,11 +220,8 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   });
 
   router.get('/:id/events/:eventId', (request, response) => {
-    const event = conversationOf(request.params.id).log.get(request.params.eventId);
-    if (event === undefined) {
-      throw new HttpError(404, 'Event not found');
-    }
-    response.json(event);
+    const { log } = conversationOf(request.params.id);
+    response.json(existing(log.get(request.params.eventId), 'Event not found'));
   });
 
   return router;

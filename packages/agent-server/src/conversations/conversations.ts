@@ -10,7 +10,7 @@ import type { AgentServerOptions } from '../command-line.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/agent-events.js';
 import { EventLog } from '../event-log.js';
-import { HttpError } from '../http/http-error.js';
+import { existing, HttpError } from '../http/http-error.js';
 import { agentSpan, log } from '../observability.js';
 import { resolvePath } from '../tool-view.js';
 import { proxySecrets, SecretMasker } from '../secret-masker.js';
@@ -80,11 +80,7 @@ export class Conversations {
 
   /** @throws HttpError 404 */
   get(id: string): Conversation {
-    const conversation = this.find(id);
-    if (conversation === undefined) {
-      throw new HttpError(404, 'Conversation not found');
-    }
-    return conversation;
+    return existing(this.find(id), 'Conversation not found');
   }
 
   /** A conversation that ran is paused, its open calls closed. One that cannot be read stays on disk and is logged. */

@@ -10,6 +10,14 @@ export class HttpError extends Error {
   }
 }
 
+/** @throws HttpError 404 with the detail where there is nothing */
+export function existing<T>(value: T | null | undefined, detail: string): T {
+  if (value === null || value === undefined) {
+    throw new HttpError(404, detail);
+  }
+  return value;
+}
+
 /** One broken rule: where, what would be right, and the kind of failure. Never the rejected value. */
 export interface RequestProblem {
   type: string;

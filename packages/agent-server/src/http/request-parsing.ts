@@ -10,7 +10,7 @@ import {
   receiveByDeadline,
 } from '@slipway/common/requests/json-body.js';
 import { normalizeTimestamp } from '../event-log.js';
-import { HttpError, InvalidRequestError, type RequestProblem } from './http-error.js';
+import { existing, InvalidRequestError, type RequestProblem } from './http-error.js';
 import type { Conversations } from '../conversations/conversations.js';
 
 /** Messages contain images. The service takes no event of more than 8 MiB, and an event has more than its message. */
@@ -68,11 +68,7 @@ export function requestedIds(request: Request): string[] {
 
 /** @throws HttpError 404 when the id is not a UUID, because no conversation has such an id */
 export function requireConversationId(text: string): string {
-  const id = toConversationId(text);
-  if (id === null) {
-    throw new HttpError(404, 'Conversation not found');
-  }
-  return id;
+  return existing(toConversationId(text), 'Conversation not found');
 }
 
 /** An empty `page_id` counts as none. */

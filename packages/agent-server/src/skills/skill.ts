@@ -3,6 +3,7 @@ import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { textHead, textTail } from '@slipway/common/well-formed-text.js';
 import type { NewEvent } from '../engine/agent-engine.js';
 import { conversationFailure } from '../engine/limits.js';
+import { escapePattern } from '../secret-masker.js';
 
 export type SkillTrigger =
   /** A user's message with one of these words. */
@@ -53,15 +54,7 @@ export function mergeSkills(...lists: readonly (readonly Skill[])[]): Skill[] {
 
 /** Whole words only: `github` does not have the word `git`. */
 function hasWord(text: string, word: string): boolean {
-  let at = word === '' ? -1 : text.indexOf(word);
-  while (at !== -1 && (isAlphanumeric(text[at - 1]) || isAlphanumeric(text[at + word.length]))) {
-    at = text.indexOf(word, at + 1);
-  }
-  return at !== -1;
-}
-
-function isAlphanumeric(character: string | undefined): boolean {
-  return character !== undefined && /[a-z0-9]/.test(character);
+  return word !== '' && new RegExp(`(?<![a-z0-9])${escapePattern(word)}(?![a-z0-9])`).test(text);
 }
 
 const MAX_RULES = 60_000;
@@ -71,9 +64,11 @@ const MAX_TRIGGERED = 60_000;
 
 /** What the system prompt says about skills; null if there are none. */
 export function skillsPrompt(skills: readonly Skill[], model: string): string | null {
-  const parts = [rulesPart(skills.filter((skill) => isAlwaysGiven(skill) && isMeantFor(skill, model)))];
-  parts.push(listPart(skills.filter(({ isHidden, ...skill }) => !isHidden && !isAlwaysGiven(skill))));
-  parts.push(pathsPart(skills));
+  const parts = [
+    rulesPart(skills.filter((skill) => isAlwaysGiven(skill) && isMeantFor(skill, model))),
+    listPart(skills.filter((skill) => !skill.isHidden && !isAlwaysGiven(skill))),
+    pathsPart(skills),
+  ];
   return parts.filter((part) => part !== '').join('\n\n') || null;
 }
 
@@ -145,7 +140,7 @@ function anywhere(glob: string): string {
   return plain.includes('/') ? plain : `**/${plain}`;
 }
 
-function isAlwaysGiven({ trigger, isAgentSkill }: Pick<Skill, 'trigger' | 'isAgentSkill'>): boolean {
+function isAlwaysGiven({ trigger, isAgentSkill }: Skill): boolean {
   return trigger === null && !isAgentSkill;
 }
 

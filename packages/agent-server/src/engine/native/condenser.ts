@@ -157,16 +157,14 @@ export class Condenser {
 
 type RoomRequest = Pick<ModelRequest, 'model' | 'messages' | 'signal'>;
 
-interface Forgettable {
-  events: VisibleEvent[];
-  offset: number;
-}
-
 /**
  * The oldest part of the history that a summary can replace: not the system prompt, the first user message or the
  * newest events of about `keepTokens`, and never a call without its result. Null if there is too little.
  */
-export function forgettable(events: readonly AgentEvent[], keepTokens: number): Forgettable | null {
+export function forgettable(
+  events: readonly AgentEvent[],
+  keepTokens: number,
+): { events: VisibleEvent[]; offset: number } | null {
   const view = visibleEvents(events);
   const start =
     1 +
@@ -196,14 +194,10 @@ function cutPosition(view: readonly VisibleEvent[], start: number, keepTokens: n
 
 /** A response and all its results must stay on the same side. */
 function canCut(view: readonly VisibleEvent[], index: number): boolean {
-  const before = view.slice(0, index);
+  const before = view.slice(0, index).filter((event) => event.kind === 'ActionEvent');
+  const responses = new Set(before.map((event) => event.llm_response_id));
+  const calls = new Set(before.map((event) => event.tool_call_id));
   const after = view.slice(index);
-  const responses = new Set(
-    before.flatMap((event) => (event.kind === 'ActionEvent' ? [event.llm_response_id] : [])),
-  );
-  const calls = new Set(
-    before.flatMap((event) => (event.kind === 'ActionEvent' ? [event.tool_call_id] : [])),
-  );
   return !after.some(
     (event) =>
       (event.kind === 'ActionEvent' && responses.has(event.llm_response_id)) ||

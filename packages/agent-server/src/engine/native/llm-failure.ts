@@ -31,18 +31,17 @@ type LlmFailureCode =
   | 'ModelRepeats';
 
 export class LlmFailure extends Error {
-  readonly code: LlmFailureCode;
-  /** Milliseconds that the provider asks to wait, 0 if it does not say, null if the same call would fail again. */
-  readonly retryAfterMs: number | null;
+  override readonly name = 'LlmFailure';
   /** Whether the provider refused the request for a reason that a shorter history may remove. */
   readonly mayBeHistory: boolean;
   /** Whether images may be the reason: the refusal has no known one, or is about the size of the request. */
   readonly mayBeImages: boolean;
 
+  /** @param retryAfterMs that the provider asks to wait; 0 if it does not say, null if the same call would fail again */
   constructor(
-    code: LlmFailureCode,
+    readonly code: LlmFailureCode,
     message: string,
-    retryAfterMs: number | null,
+    readonly retryAfterMs: number | null,
     {
       cause,
       mayBeHistory = false,
@@ -50,9 +49,6 @@ export class LlmFailure extends Error {
     }: { cause?: unknown; mayBeHistory?: boolean; status?: number } = {},
   ) {
     super(message, { cause });
-    this.name = 'LlmFailure';
-    this.code = code;
-    this.retryAfterMs = retryAfterMs;
     this.mayBeHistory = mayBeHistory;
     this.mayBeImages = code === 'LlmRejected' || status === 413;
   }

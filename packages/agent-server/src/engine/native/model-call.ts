@@ -176,15 +176,8 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
     if (repeats) {
       stop.abort();
       const { text, reasoning } = collected.answer();
-      return {
-        ...end,
-        text: text + held.text,
-        reasoning,
-        calls: [],
-        parts: [],
-        message: {},
-        ending: 'endless',
-      };
+      const nothing = { calls: [], parts: [], message: {} };
+      return { ...end, ...nothing, text: text + held.text, reasoning, ending: 'endless' };
     }
   }
   const parts = collected.parts();

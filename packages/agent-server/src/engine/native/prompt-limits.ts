@@ -99,15 +99,10 @@ export class ImageAllowance {
   }
 }
 
-interface ImageLimits {
-  allowance: ImageAllowance;
-  leftOut: LeftOutImages;
-}
-
 export function imagePart(
   data: FilePart['data'],
   { imageUrls }: Pick<TargetRules, 'imageUrls'>,
-  { allowance, leftOut: refused }: ImageLimits,
+  { allowance, leftOut: refused }: { allowance: ImageAllowance; leftOut: LeftOutImages },
 ): FilePart | TextPart {
   const address = data instanceof URL ? data.href : data;
   if (typeof address !== 'string') {

@@ -74,13 +74,8 @@ export class ResponseParts {
       case 'tool-call': {
         const { toolCallId: id, toolName: name, input, providerMetadata } = part;
         const written = this.#arguments.get(id) ?? JSON.stringify(input);
-        this.#parts.push({
-          type: 'call',
-          id,
-          name,
-          arguments: written,
-          opaque: opaqueFrom(providerMetadata),
-        });
+        const opaque = opaqueFrom(providerMetadata);
+        this.#parts.push({ type: 'call', id, name, arguments: written, opaque });
         break;
       }
       case 'tool-input-delta':
@@ -294,18 +289,12 @@ export function toOriginal(response: ModelResponse, origin: string): OriginalRes
   return { id, origin, message, parts: [...texts.filter((part) => part.text !== ''), ...calls] };
 }
 
-interface CallMeaning {
-  /** The action to run; null if the call is invalid. */
-  action: Action | null;
-  risk: SecurityRisk;
-}
-
-/** One call of a response; the first carries the text and the reasoning before it. */
+/** One call of a response; the first carries the text and the reasoning before it. An invalid one has no action. */
 export function toActionEvent(
   response: ModelResponse,
   call: RequestedCall,
   isFirst: boolean,
-  { action, risk }: CallMeaning,
+  { action, risk }: { action: Action | null; risk: SecurityRisk },
 ): NewEvent {
   const hasText = isFirst && response.text.trim() !== '';
   return {

@@ -66,10 +66,8 @@ async function runCall(
   }
 }
 
-type ParsedCall = { risk: SecurityRisk } & (
-  | { isValid: true; tool: Tool; prepared: PreparedCall }
-  /** The error is written for the model. */
-  | { isValid: false; error: string }
+export type ParsedCall = { risk: SecurityRisk } & (
+  { isValid: true; tool: Tool; prepared: PreparedCall } | { isValid: false; error: string }
 );
 
 /** The tool's form for the model. With `askRisk`, it must state the risk of calls that a user may confirm. */
@@ -90,17 +88,22 @@ export function offeredTool(tool: Tool, askRisk: boolean): OfferedTool {
   };
 }
 
+/** @param error is written for the model */
+export function invalidCall(error: string, risk: SecurityRisk = 'UNKNOWN'): ParsedCall {
+  return { isValid: false, risk, error };
+}
+
 /** Parses a call of the model. Errors are returned, not thrown. */
 export function parseCall(tools: ReadonlyMap<string, Tool>, name: string, json: string): ParsedCall {
   const tool = tools.get(name);
   if (tool === undefined) {
     const known = [...tools.keys()].join(', ');
-    return { isValid: false, risk: 'UNKNOWN', error: `There is no tool ${name}. The tools are: ${known}.` };
+    return invalidCall(`There is no tool ${name}. The tools are: ${known}.`);
   }
   const written = parseArguments(json);
   if (written === null) {
-    const error = `The arguments of ${name} are not a JSON object; they were: ${clipText(json, MAX_QUOTE)}`;
-    return { isValid: false, risk: 'UNKNOWN', error };
+    const quoted = clipText(json, MAX_QUOTE);
+    return invalidCall(`The arguments of ${name} are not a JSON object; they were: ${quoted}`);
   }
   const args = convertArguments(tool.inputSchema, written);
   const { [RISK]: stated, ...rest } = args;
@@ -110,7 +113,7 @@ export function parseCall(tools: ReadonlyMap<string, Tool>, name: string, json: 
     return { isValid: true, risk, tool, prepared };
   } catch (error) {
     if (error instanceof ToolInputError) {
-      return { isValid: false, risk, error: `The arguments of ${name} are invalid: ${error.message}` };
+      return invalidCall(`The arguments of ${name} are invalid: ${error.message}`, risk);
     }
     throw error;
   }
