@@ -6,13 +6,12 @@ import { namedValues } from '@slipway/common/validation/named-values.js';
 import { searchLog } from '../event-log.js';
 import { existing, HttpError } from '../http/http-error.js';
 import {
-  limitSchema,
-  pageIdSchema,
-  parseRequest,
-  requestedIds,
-  sortOrderSchema,
-  timestampSchema,
   type BaseFolder,
+  isWithin,
+  logPage,
+  parseRequest,
+  logPeriod,
+  requestedIds,
 } from '../http/request-parsing.js';
 import { type BashCommands, toBashId } from './bash-commands.js';
 
@@ -28,12 +27,9 @@ export const bashRequestSchema = z.object({
 const searchSchema = z.object({
   kind__eq: z.enum(['BashCommand', 'BashOutput']).optional(),
   command_id__eq: z.string().optional(),
-  timestamp__gte: timestampSchema.optional(),
-  timestamp__lt: timestampSchema.optional(),
+  ...logPeriod,
   order__gt: z.coerce.number().int().optional(),
-  sort_order: sortOrderSchema,
-  page_id: pageIdSchema,
-  limit: limitSchema,
+  ...logPage,
 });
 
 export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Router {
@@ -86,7 +82,6 @@ function matcher(query: z.infer<typeof searchSchema>): (event: BashEvent) => boo
     (query.kind__eq === undefined || event.kind === query.kind__eq) &&
     (commandId === undefined ||
       toBashId(event.kind === 'BashCommand' ? event.id : event.command_id) === commandId) &&
-    (query.timestamp__gte === undefined || event.timestamp >= query.timestamp__gte) &&
-    (query.timestamp__lt === undefined || event.timestamp < query.timestamp__lt) &&
+    isWithin(event, query) &&
     (query.order__gt === undefined || (event.kind === 'BashOutput' && event.order > query.order__gt));
 }

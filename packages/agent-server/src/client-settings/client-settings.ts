@@ -94,26 +94,18 @@ const MAX_PROFILES = 100;
 
 /** Named models that a conversation can switch to, in memory only. */
 export class LlmProfiles {
-  readonly #profiles = new Map<string, ProfileModel>();
-
-  all(): [name: string, profile: ProfileModel][] {
-    return [...this.#profiles];
-  }
+  readonly byName = new Map<string, ProfileModel>();
 
   /** @throws HttpError 404 */
   get(name: string): ProfileModel {
-    return existing(this.#profiles.get(name), `Profile '${name}' not found`);
+    return existing(this.byName.get(name), `Profile '${name}' not found`);
   }
 
   /** @throws HttpError 409 when there are too many */
   save(name: string, profile: ProfileModel): void {
-    if (!this.#profiles.has(name) && this.#profiles.size >= MAX_PROFILES) {
+    if (!this.byName.has(name) && this.byName.size >= MAX_PROFILES) {
       throw new HttpError(409, `There are ${MAX_PROFILES} profiles, the most allowed: delete one first.`);
     }
-    this.#profiles.set(name, profile);
-  }
-
-  delete(name: string): void {
-    this.#profiles.delete(name);
+    this.byName.set(name, profile);
   }
 }

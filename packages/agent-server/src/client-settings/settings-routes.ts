@@ -111,7 +111,7 @@ export function profileRoutes(profiles: LlmProfiles): Router {
   const router = uncachedRouter();
 
   router.get('/', (_request, response) => {
-    const shown = profiles.all().map(([name, profile]) => ({
+    const shown = Array.from(profiles.byName, ([name, profile]) => ({
       name,
       model: profile.model,
       base_url: redactAgent(profile)['base_url'] ?? null,
@@ -139,7 +139,7 @@ export function profileRoutes(profiles: LlmProfiles): Router {
 
   router.delete('/:name', (request, response) => {
     const name = profileNameOf(request.params.name);
-    profiles.delete(name);
+    profiles.byName.delete(name);
     response.json({ name, message: `Profile '${name}' deleted` });
   });
 

@@ -6,7 +6,7 @@ import type { ConversationRecord } from './conversation-record.js';
 import path from 'node:path';
 import pLimit from 'p-limit';
 import { errorMessage, unlessCode } from '@slipway/common/errors/error-message.js';
-import { isPlain, type OriginalPart, type OriginalResponse, type Originals } from '../engine/agent-engine.js';
+import { isPlain, type OriginalPart, type OriginalResponse } from '../engine/agent-engine.js';
 import { log } from '../observability.js';
 import { HIDDEN, type SecretMasker } from '../secret-masker.js';
 
@@ -65,14 +65,14 @@ const MAX_ORIGINAL = 4 * 1024 * 1024;
  * confirmation must survive a restart unchanged, so a file of their own holds them until they are answered.
  */
 export class KeptOriginals {
+  readonly all: Map<string, OriginalResponse>;
   readonly #folder: string;
-  readonly #byId: Map<string, OriginalResponse>;
   readonly #concealed: Set<string>;
   #isWaiting: boolean;
 
   private constructor(folder: string, kept: OriginalResponse[], waiting: OriginalResponse[]) {
     this.#folder = folder;
-    this.#byId = new Map([...kept, ...waiting].map((original) => [original.id, original]));
+    this.all = new Map([...kept, ...waiting].map((original) => [original.id, original]));
     this.#concealed = new Set(waiting.map(({ id }) => id));
     this.#isWaiting = waiting.length > 0;
   }
@@ -87,10 +87,6 @@ export class KeptOriginals {
     );
   }
 
-  get all(): Originals {
-    return this.#byId;
-  }
-
   /** Call this before the events of the response are written. */
   async keep(original: OriginalResponse, masker: SecretMasker): Promise<void> {
     const parts = original.parts.map((part) => shownPart(part, masker));
@@ -98,7 +94,7 @@ export class KeptOriginals {
     if (isPlain(original) && !isConcealed) {
       return;
     }
-    this.#byId.set(original.id, original);
+    this.all.set(original.id, original);
     if (isConcealed) {
       this.#concealed.add(original.id);
     }
@@ -111,7 +107,7 @@ export class KeptOriginals {
   }
 
   async setWaiting(responses: ReadonlySet<string>): Promise<void> {
-    const waiting = [...responses].flatMap((id) => (this.#concealed.has(id) ? [this.#byId.get(id)] : []));
+    const waiting = [...responses].flatMap((id) => (this.#concealed.has(id) ? [this.all.get(id)] : []));
     const file = path.join(this.#folder, WAITING_FILE);
     if (waiting.length > 0) {
       await writeFile(file, JSON.stringify(waiting), PRIVATE);

@@ -21,14 +21,15 @@ import type { LlmProfiles, ProfileModel } from '../client-settings/client-settin
 import { searchLog } from '../event-log.js';
 import { existing, InvalidRequestError, unknownPage } from '../http/http-error.js';
 import {
+  isWithin,
   limitSchema,
   listSchema,
+  logPage,
   pageIdSchema,
   parseRequest,
+  logPeriod,
   requestedIds,
   requireConversationId,
-  sortOrderSchema,
-  timestampSchema,
 } from '../http/request-parsing.js';
 import { findPlugin } from '../skills/agent-context.js';
 import type { SkillReader } from '../skills/skill-reader.js';
@@ -76,14 +77,9 @@ const filterSchema = z.object({
   source: z.enum(['agent', 'user', 'environment']).optional(),
   /** Part of a message's text, case-insensitive. */
   body: z.string().optional(),
-  timestamp__gte: timestampSchema.optional(),
-  timestamp__lt: timestampSchema.optional(),
+  ...logPeriod,
 });
-const eventSearchSchema = filterSchema.extend({
-  page_id: pageIdSchema,
-  limit: limitSchema,
-  sort_order: sortOrderSchema,
-});
+const eventSearchSchema = filterSchema.extend(logPage);
 const confirmationSchema = z.object({ accept: z.boolean(), reason: z.string().nullish() });
 
 interface ConversationRoutesOptions {
@@ -264,8 +260,7 @@ function eventMatcher(filter: z.infer<typeof filterSchema>): (event: AgentEvent)
   return (event) =>
     (kind === undefined || event.kind === kind) &&
     (filter.source === undefined || event.source === filter.source) &&
-    (filter.timestamp__gte === undefined || event.timestamp >= filter.timestamp__gte) &&
-    (filter.timestamp__lt === undefined || event.timestamp < filter.timestamp__lt) &&
+    isWithin(event, filter) &&
     (body === undefined || messageText(event).toLowerCase().includes(body));
 }
 

@@ -74,7 +74,7 @@ async function tryServer(
       server.server,
       connectionOptions(server.folder, connectTimeoutMs, options),
     );
-    const tools = connection.tools.map(({ name }) => name);
+    const tools = connection.listing.tools.map(({ name }) => name);
     if (!call) {
       return { ok: true, tools };
     }

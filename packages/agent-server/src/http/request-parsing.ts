@@ -79,7 +79,7 @@ export const pageIdSchema = z
 
 export const limitSchema = z.coerce.number().int().min(1).max(100).default(100);
 
-export const timestampSchema = z.string().transform((text, context) => {
+const timestampSchema = z.string().transform((text, context) => {
   const timestamp = normalizeTimestamp(text);
   if (timestamp === null) {
     context.addIssue({ code: 'custom', message: 'Input should be a valid date and time' });
@@ -88,7 +88,28 @@ export const timestampSchema = z.string().transform((text, context) => {
   return timestamp;
 });
 
-export const sortOrderSchema = z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).default('TIMESTAMP');
+/** Which entries of a log. */
+export const logPeriod = {
+  timestamp__gte: timestampSchema.optional(),
+  timestamp__lt: timestampSchema.optional(),
+};
+
+/** Which of them a page has. */
+export const logPage = {
+  page_id: pageIdSchema,
+  limit: limitSchema,
+  sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).default('TIMESTAMP'),
+};
+
+export function isWithin(
+  { timestamp }: { timestamp: string },
+  {
+    timestamp__gte: begin,
+    timestamp__lt: end,
+  }: { timestamp__gte?: string | undefined; timestamp__lt?: string | undefined },
+): boolean {
+  return (begin === undefined || timestamp >= begin) && (end === undefined || timestamp < end);
+}
 
 /** A parameter that may be given several times. */
 export const listSchema = z.union([z.string().transform((one) => [one]), z.array(z.string())]);

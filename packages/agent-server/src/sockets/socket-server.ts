@@ -82,7 +82,10 @@ export class SocketServer {
           setTimeout(() => this.#sendState(conversation), ANSWERED_RUN_MS).unref();
         });
       },
-      removed: ({ id }) => this.#drop(id),
+      removed: ({ id }) =>
+        this.#listeners.get(id)?.forEach((_listener, socket) => {
+          socket.close(CLOSE_CODES.UNKNOWN, 'Conversation deleted');
+        }),
     });
   }
 
@@ -125,11 +128,6 @@ export class SocketServer {
     });
   }
 
-  #drop(conversationId: string): void {
-    const sockets = [...(this.#listeners.get(conversationId)?.keys() ?? [])];
-    sockets.forEach((socket) => socket.close(CLOSE_CODES.UNKNOWN, 'Conversation deleted'));
-  }
-
   async #serve(socket: WebSocket, frames: ClientFrames, requested: SocketRequest): Promise<void> {
     if (!(await this.#isAuthenticated(frames, requested.key))) {
       socket.close(CLOSE_CODES.AUTH_FAILED, 'Authentication failed');
@@ -137,10 +135,8 @@ export class SocketServer {
     }
     const { conversations, commands, limits } = this.#options;
     if (requested.conversationId === null) {
-      const listener = this.#subscribe(socket, BASH_EVENTS, commands.log, requested, {
-        first: null,
-        draft: null,
-      });
+      const nothingMore = { first: null, draft: null };
+      const listener = this.#subscribe(socket, BASH_EVENTS, commands.log, requested, nothingMore);
       await this.#receive(frames, listener, async (message) => {
         await commands.start(parseRequest(bashRequestSchema, 'body', message));
       });

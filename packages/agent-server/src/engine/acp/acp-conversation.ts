@@ -26,8 +26,9 @@ export class AcpConversation {
   readonly terminals: AcpTerminals;
   readonly #host: EngineHost;
   readonly #files: WorkspaceFiles;
+  /** Null during the replay: before it is set, the agent only repeats what the log already has. */
+  sessionId: string | null = null;
   readonly #transcript: AcpTranscript;
-  #sessionId: string | null = null;
   #turn: AcpTurn | null = null;
   #countedCalls = 0;
   /** Updates and questions may arrive at the same time. */
@@ -43,11 +44,6 @@ export class AcpConversation {
 
   get begunCalls(): number {
     return this.#transcript.begun;
-  }
-
-  /** Ends the replay: before this call, the agent only repeats what the log already has. */
-  open(sessionId: string): void {
-    this.#sessionId = sessionId;
   }
 
   begin(turn: AcpTurn): void {
@@ -88,7 +84,7 @@ export class AcpConversation {
     if (answer !== undefined && update.sessionUpdate === 'agent_message_chunk') {
       this.#forks.set(sessionId, textHead(answer + update.content, MAX_ANSWER));
     }
-    if (sessionId !== this.#sessionId) {
+    if (sessionId !== this.sessionId) {
       return;
     }
     await this.#inOrder(async () => {
@@ -105,7 +101,7 @@ export class AcpConversation {
   async requestPermission({ sessionId, toolCall, options }: PermissionRequest): Promise<PermissionOutcome> {
     const turn = this.#turn;
     // The user is not asked about calls in forked sessions.
-    if (sessionId !== this.#sessionId || turn === null) {
+    if (sessionId !== this.sessionId || turn === null) {
       return { outcome: 'cancelled' };
     }
     turn.touch();

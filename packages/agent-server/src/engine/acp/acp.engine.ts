@@ -219,7 +219,7 @@ export class AcpEngine extends AgentEngine {
     if (turn !== null && agent !== null && turn.result === null) {
       const { session, conversation } = agent;
       turn.withdraw();
-      await session.cancel();
+      await session.connection.cancel(session.id);
       await settledWithin(CANCEL_WAIT_MS, turn.finished);
       await conversation.end('failed');
       if (turn.result === null) {
@@ -237,7 +237,7 @@ export class AcpEngine extends AgentEngine {
 
   async #open(host: EngineHost): Promise<OpenAgent> {
     await this.#settling;
-    if (this.#agent !== null && this.#agent.session.isOpen) {
+    if (this.#agent?.session.connection.isOpen) {
       return this.#agent;
     }
     if (this.#isClosed) {
@@ -258,7 +258,7 @@ export class AcpEngine extends AgentEngine {
   async #closeAgent(): Promise<void> {
     const agent = this.#agent;
     this.#agent = null;
-    await agent?.session.close();
+    await agent?.session.connection.close();
   }
 
   /** Turns a failure of the agent into an error event that ends the run and says why. */
@@ -294,7 +294,7 @@ async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
   const earlier = jsonText(memory, 'sessionId');
   const session = await AcpSession.open({ view, host, launch, conversation, earlier });
   try {
-    conversation.open(session.id);
+    conversation.sessionId = session.id;
     const model = jsonText(memory, 'model') ?? launch.model;
     if (model !== null && model !== session.details.currentModel) {
       await session.switchModel(model);
@@ -305,7 +305,7 @@ async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
     await announce(host, session);
     return { session, conversation };
   } catch (error) {
-    await session.close();
+    await session.connection.close();
     throw error;
   }
 }

@@ -203,11 +203,8 @@ export class AgentLoop {
   /** @returns null if the history was too long, or may have been, and a condensation has made room */
   async #callModel(request: ModelRequest): Promise<ModelResponse | null> {
     try {
-      const response = await callModelWithImages(
-        this.#host,
-        request,
-        patienceOf(this.#host, this.#options.wait),
-      );
+      const patience = patienceOf(this.#host, this.#options.wait);
+      const response = await callModelWithImages(this.#host, request, patience);
       this.#options.condenser.observe(response, request.messages);
       const { instructions, messages, tools } = request;
       await reportCutPrompt(this.#host, response.promptTokens ?? 0, [instructions, messages, tools]);

@@ -80,17 +80,15 @@ export class Condenser {
     if (part === null) {
       return false;
     }
-    const text = transcript(part.events, Math.max(2_000, limit * TRANSCRIPT_CHARACTERS_PER_TOKEN));
-    const response = await callModelWithRetries(
-      {
-        model,
-        instructions: CONDENSATION_INSTRUCTIONS,
-        messages: [{ role: 'user', content: text }],
-        tools: [],
-        signal,
-      },
-      patienceOf(this.#host, this.#wait),
-    );
+    const content = transcript(part.events, Math.max(2_000, limit * TRANSCRIPT_CHARACTERS_PER_TOKEN));
+    const request: ModelRequest = {
+      model,
+      instructions: CONDENSATION_INSTRUCTIONS,
+      messages: [{ role: 'user', content }],
+      tools: [],
+      signal,
+    };
+    const response = await callModelWithRetries(request, patienceOf(this.#host, this.#wait));
     await countUsage(this.#host, settings, response, undefined, !force);
     const isFiltered = response.ending === 'filtered';
     if (isFiltered || response.text.trim() === '') {

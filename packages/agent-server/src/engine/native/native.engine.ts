@@ -125,13 +125,13 @@ export class NativeEngine extends AgentEngine {
   }
 
   #createLoop(host: EngineHost, signal: AbortSignal): AgentLoop {
-    const { wait } = this.#options;
+    const resources = this.#openResources(host);
     return new AgentLoop({
       host,
       signal,
-      wait,
+      wait: this.#options.wait,
       createModel: this.#createModel,
-      ...this.#openResources(host),
+      ...resources,
     });
   }
 
@@ -146,31 +146,25 @@ export class NativeEngine extends AgentEngine {
 
 export function createNativeEngine(
   { conversationId, gitAccess }: EngineContext,
-  {
-    workspace: workArea,
-    webhook,
-    sessionKeys: [sessionKey],
-    toolWrapper,
-    aliases,
-    environment,
-    conversationsPath,
-  }: EngineServerOptions,
+  server: EngineServerOptions,
 ): NativeEngine {
-  const view = { environment, wrapper: toolWrapper, aliases };
+  const { webhook, environment, toolWrapper: wrapper, aliases } = server;
+  const [sessionKey] = server.sessionKeys;
+  const view = { environment, wrapper, aliases };
   const service =
     webhook === null || sessionKey === undefined
       ? null
       : { url: `${webhook.baseUrl}/pull-requests`, sessionKey, conversationId };
   const access = new RemoteAccess({
     view,
-    privateFolder: privateFolder(conversationsPath),
+    privateFolder: privateFolder(server.conversationsPath),
     git: () => gitAccess() ?? { credentials: [] },
     elsewhere: service === null ? undefined : postPush(service),
   });
   return new NativeEngine({
     conversationId,
     view,
-    workArea,
+    workArea: server.workspace,
     remoteAccess: () => (isHiddenFromShell(gitAccess()) ? access : null),
     pullRequests: service && {
       open: postPullRequest(service),

@@ -1,7 +1,7 @@
 import { METHOD_NOT_FOUND, ProtocolError } from '@modelcontextprotocol/client';
 import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { type ListedTool, readToolList, type ToolListing } from './server-answers.js';
+import { readToolList, type ToolListing } from './server-answers.js';
 import { type McpRequestOptions, McpSession, type McpSessionOptions, refusedStatus } from './mcp-session.js';
 
 const MAX_PAGES = 100;
@@ -19,8 +19,8 @@ export interface McpConnectionOptions extends McpSessionOptions {
 export class McpConnection {
   readonly #server: McpServer;
   readonly #options: McpConnectionOptions;
+  listing: ToolListing;
   #session: McpSession;
-  #listing: ToolListing;
   #isListStale = false;
 
   private constructor(
@@ -32,7 +32,7 @@ export class McpConnection {
     this.#server = server;
     this.#options = options;
     this.#session = session;
-    this.#listing = listing;
+    this.listing = listing;
   }
 
   /** @throws Error when the server cannot be started or reached, refuses, or takes too long */
@@ -66,14 +66,6 @@ export class McpConnection {
       await session.close();
       throw error;
     }
-  }
-
-  get tools(): readonly ListedTool[] {
-    return this.#listing.tools;
-  }
-
-  get problems(): readonly string[] {
-    return this.#listing.problems;
   }
 
   /** Why it is of no more use, else null. A session that the server has forgotten is replaced with the next call. */
@@ -113,7 +105,7 @@ export class McpConnection {
       if (this.#session.isLost) {
         await this.#renewSession(signal);
       }
-      this.#listing = await listTools(this.#session, this.#server, runningRequest(this.#options, signal));
+      this.listing = await listTools(this.#session, this.#server, runningRequest(this.#options, signal));
     } finally {
       // Not asked again after a failure: a server that cannot list its tools now would delay each step.
       this.#isListStale = signal.aborted;
