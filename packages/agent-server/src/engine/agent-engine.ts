@@ -86,7 +86,6 @@ export interface Usage {
   isStep: boolean;
 }
 
-/** An answer so far. */
 export interface Draft {
   text: string;
   reasoning: string;
@@ -142,13 +141,6 @@ export abstract class AgentEngine {
 /** The agent cannot answer now; the message is for the user. */
 export class AgentUnavailableError extends Error {
   override readonly name = 'AgentUnavailableError';
-}
-
-/** Resolves when the engine's work does, or after that time; what has not ended by then goes on. */
-export async function settledWithin(milliseconds: number, work: Promise<void>): Promise<void> {
-  const time = Promise.withResolvers<void>();
-  const timer = setTimeout(time.resolve, milliseconds);
-  await Promise.race([work, time.promise]).finally(() => clearTimeout(timer));
 }
 
 export type AgentKind = 'native' | 'acp';

@@ -144,16 +144,14 @@ function isAlwaysGiven({ trigger, isAgentSkill }: Skill): boolean {
   return trigger === null && !isAgentSkill;
 }
 
-/** Rules written for one vendor's models are not given to those of another. */
+/** Rules written for one vendor's models, and the models of others that they are not given to. */
+const OTHER_MODELS: ReadonlyMap<string, RegExp> = new Map([
+  ['claude', /gemini|gpt|openai/i],
+  ['gemini', /claude|anthropic|gpt|openai/i],
+]);
+
 function isMeantFor({ name }: Skill, model: string): boolean {
-  switch (name) {
-    case 'claude':
-      return !/gemini|gpt|openai/i.test(model);
-    case 'gemini':
-      return !/claude|anthropic|gpt|openai/i.test(model);
-    default:
-      return true;
-  }
+  return OTHER_MODELS.get(name)?.test(model) !== true;
 }
 
 function rulesPart(skills: readonly Skill[]): string {

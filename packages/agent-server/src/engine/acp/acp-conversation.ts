@@ -28,7 +28,7 @@ export class AcpConversation {
   readonly #files: WorkspaceFiles;
   /** Null during the replay: before it is set, the agent only repeats what the log already has. */
   sessionId: string | null = null;
-  readonly #transcript: AcpTranscript;
+  readonly transcript: AcpTranscript;
   #turn: AcpTurn | null = null;
   #countedCalls = 0;
   /** Updates and questions may arrive at the same time. */
@@ -39,16 +39,12 @@ export class AcpConversation {
     this.#host = host;
     this.#files = new WorkspaceFiles(view, [host.settings.workingDir]);
     this.terminals = new AcpTerminals(view, host, () => this.#turn?.touch());
-    this.#transcript = new AcpTranscript(host);
-  }
-
-  get begunCalls(): number {
-    return this.#transcript.begun;
+    this.transcript = new AcpTranscript(host);
   }
 
   begin(turn: AcpTurn): void {
     this.#turn = turn;
-    this.#transcript.begun = 0;
+    this.transcript.begun = 0;
     this.#countedCalls = 0;
   }
 
@@ -56,14 +52,14 @@ export class AcpConversation {
   async end(status: 'completed' | 'failed'): Promise<void> {
     await this.#inOrder(async () => {
       this.#turn = null;
-      await this.#transcript.end(status);
+      await this.transcript.end(status);
     });
   }
 
   async reject(turn: AcpTurn, reason: string): Promise<void> {
     await this.#inOrder(async () => {
       for (const { callId } of turn.questions) {
-        await this.#transcript.reject(callId, reason);
+        await this.transcript.reject(callId, reason);
       }
     });
   }
@@ -106,11 +102,11 @@ export class AcpConversation {
     }
     turn.touch();
     const { confirmationPolicy } = this.#host.settings;
-    const asks = (): boolean => mustAsk(confirmationPolicy, this.#transcript.kindOf(toolCall.toolCallId));
+    const asks = (): boolean => mustAsk(confirmationPolicy, this.transcript.kindOf(toolCall.toolCallId));
     const callId = await this.#inOrder(async () => {
-      const id = await this.#transcript.addCall(toolCall, false);
+      const id = await this.transcript.addCall(toolCall, false);
       if (asks()) {
-        await this.#transcript.show(toolCall.toolCallId);
+        await this.transcript.show(toolCall.toolCallId);
       }
       await this.#countCall(turn);
       return id;
@@ -154,26 +150,26 @@ export class AcpConversation {
         const { content, messageId, _meta: meta } = update;
         turn.spent.promptTokens += meta?.usage.inputTokens ?? 0;
         turn.spent.completionTokens += meta?.usage.outputTokens ?? 0;
-        await this.#transcript.addText(content, messageId ?? null);
+        await this.transcript.addText(content, messageId ?? null);
         return;
       }
       case 'agent_thought_chunk':
-        await this.#transcript.addThought(update.content);
+        await this.transcript.addThought(update.content);
         return;
       case 'tool_call':
       case 'tool_call_update':
-        await this.#transcript.addCall(update, update.sessionUpdate === 'tool_call');
+        await this.transcript.addCall(update, update.sessionUpdate === 'tool_call');
         await this.#countCall(turn);
         return;
       case 'plan':
-        await this.#transcript.addPlan(update);
+        await this.transcript.addPlan(update);
     }
   }
 
   /** Each tool call is a step. */
   async #countCall(turn: AcpTurn): Promise<void> {
-    if (this.#countedCalls < this.#transcript.begun) {
-      this.#countedCalls = this.#transcript.begun;
+    if (this.#countedCalls < this.transcript.begun) {
+      this.#countedCalls = this.transcript.begun;
       const nothing = { promptTokens: 0, completionTokens: 0, costUsd: 0, costSource: 'unknown' } as const;
       await this.#host.addUsage({ ...nothing, isStep: true });
     }

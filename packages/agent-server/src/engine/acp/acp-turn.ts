@@ -1,3 +1,4 @@
+import { aborted } from 'node:util';
 import type { ContentBlock } from '@agentclientprotocol/sdk';
 import { isUserMessage, type AgentEvent, type MessageEvent } from '@slipway/agent-protocol/events.js';
 import { within } from '@slipway/common/async.js';
@@ -27,7 +28,7 @@ export class AcpTurn {
   /** What was told before the answer. */
   readonly spent: Tokens = { promptTokens: 0, completionTokens: 0 };
   #isWithdrawn = false;
-  #questions: Question[] = [];
+  questions: Question[] = [];
   #changed = Promise.withResolvers<void>();
   /** Monotonic time, in milliseconds. */
   #lastActivity = performance.now();
@@ -39,10 +40,6 @@ export class AcpTurn {
         (error: unknown): TurnResult => ({ error }),
       )
       .then((result) => this.#finish(result));
-  }
-
-  get questions(): readonly Pick<Question, 'callId'>[] {
-    return this.#questions;
   }
 
   touch(): void {
@@ -65,7 +62,7 @@ export class AcpTurn {
       return { outcome: 'cancelled' };
     }
     return await new Promise<PermissionOutcome>((answer) => {
-      this.#questions.push({ callId, options, answer });
+      this.questions.push({ callId, options, answer });
       this.#wake();
     });
   }
@@ -89,9 +86,7 @@ export class AcpTurn {
 
   async next(signals: readonly AbortSignal[], idleMs: number): Promise<TurnStop> {
     const interrupted = AbortSignal.any([...signals]);
-    const aborted = new Promise<void>((resolve) => {
-      interrupted.addEventListener('abort', () => resolve(), { once: true });
-    });
+    const interruption = aborted(interrupted, this);
     this.touch();
     for (;;) {
       const stop = this.#stop(interrupted.aborted, idleMs);
@@ -99,24 +94,19 @@ export class AcpTurn {
         return stop;
       }
       const idle = this.#lastActivity + idleMs - performance.now();
-      await within(Math.max(idle, 1), Promise.race([this.#changed.promise, aborted]));
+      await within(Math.max(idle, 1), Promise.race([this.#changed.promise, interruption]));
     }
   }
 
   #stop(isInterrupted: boolean, idleMs: number): TurnStop | null {
-    if (this.result !== null) {
-      return 'finished';
-    }
-    if (isInterrupted) {
-      return 'interrupted';
-    }
-    if (this.limit !== null) {
-      return 'limited';
-    }
-    if (this.#questions.length > 0) {
-      return 'asked';
-    }
-    return performance.now() - this.#lastActivity >= idleMs ? 'idle' : null;
+    const stops: [TurnStop, boolean][] = [
+      ['finished', this.result !== null],
+      ['interrupted', isInterrupted],
+      ['limited', this.limit !== null],
+      ['asked', this.questions.length > 0],
+      ['idle', performance.now() - this.#lastActivity >= idleMs],
+    ];
+    return stops.find(([, holds]) => holds)?.[0] ?? null;
   }
 
   #finish(result: TurnResult): void {
@@ -126,8 +116,8 @@ export class AcpTurn {
   }
 
   #take(): Question[] {
-    const questions = this.#questions;
-    this.#questions = [];
+    const questions = this.questions;
+    this.questions = [];
     return questions;
   }
 

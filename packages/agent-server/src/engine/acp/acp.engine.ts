@@ -1,13 +1,8 @@
+import { within } from '@slipway/common/async.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import { clipText } from '../../clipped-text.js';
 import type { ToolView } from '../../tool-view.js';
-import {
-  type AcpLaunch,
-  AgentEngine,
-  AgentUnavailableError,
-  type EngineHost,
-  settledWithin,
-} from '../agent-engine.js';
+import { type AcpLaunch, AgentEngine, AgentUnavailableError, type EngineHost } from '../agent-engine.js';
 import { conversationFailure, failRun, limitReached } from '../limits.js';
 import { closeOpenCalls } from '../agent-events.js';
 import { toPrompt, unsentMessages, AcpTurn, countTurn } from './acp-turn.js';
@@ -192,8 +187,8 @@ export class AcpEngine extends AgentEngine {
     }
     const { stopReason } = result.response;
     await conversation.end(stopReason === 'cancelled' ? 'failed' : 'completed');
-    const counted = { isStep: conversation.begunCalls === 0, agent: session.details.name, spent: turn.spent };
-    await countTurn(host, result.response, counted);
+    const isStep = conversation.transcript.begun === 0;
+    await countTurn(host, result.response, { isStep, agent: session.details.name, spent: turn.spent });
     switch (stopReason) {
       case 'end_turn':
         return true;
@@ -220,7 +215,7 @@ export class AcpEngine extends AgentEngine {
       const { session, conversation } = agent;
       turn.withdraw();
       await session.connection.cancel(session.id);
-      await settledWithin(CANCEL_WAIT_MS, turn.finished);
+      await within(CANCEL_WAIT_MS, turn.finished);
       await conversation.end('failed');
       if (turn.result === null) {
         this.#settling = this.#settle(turn);
@@ -229,7 +224,7 @@ export class AcpEngine extends AgentEngine {
   }
 
   async #settle(turn: AcpTurn): Promise<void> {
-    await settledWithin(CANCEL_GRACE_MS, turn.finished);
+    await within(CANCEL_GRACE_MS, turn.finished);
     if (turn.result === null) {
       await this.#closeAgent();
     }

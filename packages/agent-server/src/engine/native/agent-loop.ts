@@ -24,7 +24,6 @@ import {
   type ModelRequest,
   PausedWhileWaiting,
   callModelWithImages,
-  patienceOf,
   type Wait,
 } from './model-call.js';
 import { type NativeTools, prepareRun } from './native-tools.js';
@@ -203,8 +202,7 @@ export class AgentLoop {
   /** @returns null if the history was too long, or may have been, and a condensation has made room */
   async #callModel(request: ModelRequest): Promise<ModelResponse | null> {
     try {
-      const patience = patienceOf(this.#host, this.#options.wait);
-      const response = await callModelWithImages(this.#host, request, patience);
+      const response = await callModelWithImages(request, this.#options);
       this.#options.condenser.observe(response, request.messages);
       const { instructions, messages, tools } = request;
       await reportCutPrompt(this.#host, response.promptTokens ?? 0, [instructions, messages, tools]);

@@ -6,13 +6,7 @@ import { conversationFailure, countUsage, estimateTokens } from '../limits.js';
 import { LlmFailure } from './llm-failure.js';
 import { isResult } from '../agent-events.js';
 import { resultText, textOf, type VisibleEvent, visibleEvents } from './messages-from-events.js';
-import {
-  callModelWithRetries,
-  CONTENT_FILTERED,
-  type ModelRequest,
-  patienceOf,
-  type Wait,
-} from './model-call.js';
+import { callModelWithRetries, CONTENT_FILTERED, type ModelRequest, type Wait } from './model-call.js';
 import type { ModelResponse } from './response-parts.js';
 
 const KEPT_SHARE = 0.3;
@@ -88,7 +82,7 @@ export class Condenser {
       tools: [],
       signal,
     };
-    const response = await callModelWithRetries(request, patienceOf(this.#host, this.#wait));
+    const response = await callModelWithRetries(request, { host: this.#host, wait: this.#wait });
     await countUsage(this.#host, settings, response, undefined, !force);
     const isFiltered = response.ending === 'filtered';
     if (isFiltered || response.text.trim() === '') {

@@ -137,25 +137,17 @@ function addressHint(url: string, lacksAddress: boolean): string {
 }
 
 function failureCode(status: number, refusal: Refusal): LlmFailureCode {
-  if (status === 402 || isOutOfMoney(refusal)) {
-    return 'LlmQuotaExceeded';
-  }
-  if (status === 401 || status === 403) {
-    return isFiltered(refusal) ? 'LlmContentFiltered' : 'LlmAuthenticationFailed';
-  }
-  if (isBrokenCall(refusal)) {
-    return 'LlmEmptyAnswer';
-  }
-  if (isContextFull(status, refusal)) {
-    return 'LlmContextFull';
-  }
-  if (isFiltered(refusal)) {
-    return 'LlmContentFiltered';
-  }
-  if (status === 429) {
-    return 'LlmRateLimited';
-  }
-  return status >= 500 || status === 408 ? 'LlmUnavailable' : 'LlmRejected';
+  const isDenied = status === 401 || status === 403;
+  const signs: [LlmFailureCode, boolean][] = [
+    ['LlmQuotaExceeded', status === 402 || isOutOfMoney(refusal)],
+    ['LlmAuthenticationFailed', isDenied && !isFiltered(refusal)],
+    ['LlmEmptyAnswer', !isDenied && isBrokenCall(refusal)],
+    ['LlmContextFull', !isDenied && isContextFull(status, refusal)],
+    ['LlmContentFiltered', isFiltered(refusal)],
+    ['LlmRateLimited', status === 429],
+    ['LlmUnavailable', status >= 500 || status === 408],
+  ];
+  return signs.find(([, holds]) => holds)?.[0] ?? 'LlmRejected';
 }
 
 /** Words of codes in an answer that began with 200, and the status that says the same. */

@@ -15,7 +15,7 @@ import { limitReached, countUsage } from '../limits.js';
 import { closeOpenCalls, rejectOpenCalls } from '../agent-events.js';
 import { AgentLoop, promptFor } from './agent-loop.js';
 import { Condenser } from './condenser.js';
-import { callModelWithImages, quietPatience, type Wait } from './model-call.js';
+import { callModelWithImages, type Wait } from './model-call.js';
 import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { NativeTools, type NativeToolsOptions, SYSTEM_PROMPT } from './native-tools.js';
@@ -91,7 +91,6 @@ export class NativeEngine extends AgentEngine {
       // The history may have calls of them.
       const tools = this.#openResources(host).tools.offered();
       const response = await callModelWithImages(
-        host,
         {
           model,
           instructions: instructions ?? SYSTEM_PROMPT,
@@ -100,7 +99,7 @@ export class NativeEngine extends AgentEngine {
           toolChoice: 'none',
           signal,
         },
-        quietPatience(host, this.#options.wait),
+        { host, wait: this.#options.wait, isQuiet: true },
       );
       await countUsage(host, settings, response, messages, false);
       return response.text;

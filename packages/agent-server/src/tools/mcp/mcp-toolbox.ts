@@ -124,9 +124,8 @@ export class McpToolbox {
       try {
         // Most conversations have no tool server, and its client is large.
         const { McpConnection } = await import('./mcp-connection.js');
-        starting.outcome = {
-          connection: await McpConnection.open(server, { ...options, connectTimeoutMs }, abort.signal),
-        };
+        const limits = { ...options, connectTimeoutMs };
+        starting.outcome = { connection: await McpConnection.open(server, limits, abort.signal) };
       } catch (error) {
         starting.outcome = { error };
       }
