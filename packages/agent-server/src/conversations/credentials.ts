@@ -192,8 +192,8 @@ export function missingCredentials(
 
 /** Only the origin: the rest of an address may be secret. */
 function originNote(baseUrl: string | null): string {
-  const text = baseUrl?.trim() ?? '';
-  return URL.canParse(text) ? ` at ${new URL(text).origin}` : '';
+  const url = URL.parse(baseUrl?.trim() ?? '');
+  return url === null ? '' : ` at ${url.origin}`;
 }
 
 /** Skips entries with neither command nor URL; null if none are left. */

@@ -47,6 +47,16 @@ export class WorkspaceFileError extends Error {
   }
 }
 
+/** Handles failures: null in place of one of these, or of any where none is named. @throws every other error */
+export function nullIf(...failures: readonly FileFailure[]): (error: unknown) => null {
+  return (error) => {
+    if (error instanceof WorkspaceFileError && (failures.length === 0 || failures.includes(error.failure))) {
+      return null;
+    }
+    throw error;
+  };
+}
+
 interface OpenFile {
   /** The path with its links resolved. */
   path: string;

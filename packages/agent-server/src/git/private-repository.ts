@@ -12,7 +12,7 @@ import {
   runGit,
   trustedGit,
 } from './run-git.js';
-import { startProcess } from '../process-tree.js';
+import { type RunCommandOptions, startProcess } from '../process-tree.js';
 import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
 
 const TRANSFER_TIMEOUT_MS = 600_000;
@@ -275,12 +275,9 @@ function missingDefault(named: string | null, taken: string | null): string {
 
 const LOCAL_BRANCH = /^refs\/heads\//;
 
-export interface ViewScript {
+export interface ViewScript extends Pick<RunCommandOptions, 'timeoutMs' | 'signal' | 'input'> {
   script: string;
   args: readonly string[];
-  timeoutMs: number;
-  signal?: AbortSignal | undefined;
-  input?: Readable;
   maxOutput?: number;
 }
 

@@ -159,11 +159,9 @@ export class RemoteAccess {
   }
 
   async clone(url: string, folder: string, signal: AbortSignal): Promise<GitOutcome> {
-    const { view, privateFolder } = this.#options;
     const { address, credentials } = this.#access(url);
     const { ok, output } = await prepareRepository({
-      view,
-      privateFolder,
+      ...this.#options,
       url: address,
       folder,
       branch: null,

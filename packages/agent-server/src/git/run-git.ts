@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
 import type { GitServerCredential, GitAccess } from '@slipway/agent-protocol/git.js';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
@@ -52,16 +51,13 @@ const TRUSTED_SETTINGS: [string, string][] = [
   ['fetch.recurseSubmodules', 'false'],
 ];
 
-interface TrustedGitOptions {
+interface TrustedGitOptions extends Pick<RunCommandOptions, 'timeoutMs' | 'signal' | 'input'> {
   args: readonly string[];
   /** Private, and the home of git as well: no tool writes there. */
   cwd: string;
   environment: Record<string, string>;
   credentials: readonly GitServerCredential[];
   variables?: Record<string, string>;
-  timeoutMs: number;
-  signal?: AbortSignal | undefined;
-  input?: Readable | undefined;
 }
 
 export interface GitOutcome {

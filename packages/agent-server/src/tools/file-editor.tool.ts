@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { FileEditorObservation } from '@slipway/agent-protocol/events.js';
 import { imageType } from '@slipway/common/well-formed-text.js';
 import { clipText } from '../clipped-text.js';
-import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
+import { nullIf, WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import { type ToolView, withHome } from '../tool-view.js';
 import {
   decodeText,
@@ -212,14 +212,7 @@ class TextFile {
   }
 
   async read(): Promise<string | null> {
-    try {
-      return await this.existing();
-    } catch (error) {
-      if (error instanceof WorkspaceFileError && error.failure === 'missing') {
-        return null;
-      }
-      throw error;
-    }
+    return await this.existing().catch(nullIf('missing'));
   }
 
   async existing(): Promise<string> {

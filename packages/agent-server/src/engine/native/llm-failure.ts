@@ -126,7 +126,7 @@ function errorResponse(
 
 /** An address that does not know the request may speak the other form, or be none of an API. */
 function addressHint(url: string, lacksAddress: boolean): string {
-  const path = URL.canParse(url) ? new URL(url).pathname : '';
+  const path = URL.parse(url)?.pathname ?? '';
   const isUnversioned = /^\/(chat\/completions|responses)$/.test(path);
   const isRequest = /\/(chat\/completions|responses|messages)$/.test(path);
   const other = path.endsWith('/messages')

@@ -147,7 +147,7 @@ function leftOut(reason: string): TextPart {
 }
 
 function addressProblem(address: string, accepted: TargetRules['imageUrls']): string | null {
-  const protocol = URL.canParse(address) ? new URL(address).protocol : '';
+  const protocol = URL.parse(address)?.protocol ?? '';
   if (!['http:', 'https:'].includes(protocol) || address.length > MAX_ADDRESS) {
     return 'its address cannot be loaded';
   }
