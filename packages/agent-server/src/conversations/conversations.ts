@@ -18,7 +18,7 @@ import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
 import { ConversationState } from './conversation-state.js';
 import { type RunLimits, RunSlots } from './conversation-run.js';
-import { Conversation, type ConversationCopy } from './conversation.js';
+import { Conversation, type ConversationCopy, isStatusChange } from './conversation.js';
 import {
   type Credentials,
   credentialsOf,
@@ -74,7 +74,7 @@ export class Conversations {
   }
 
   masker(secrets: readonly string[]): SecretMasker {
-    const known = this.all().flatMap(({ knownSecrets }) => [...knownSecrets]);
+    const known = this.all().flatMap(({ state }) => [...state.knownSecrets]);
     return new SecretMasker([...secrets, ...this.#serverSecrets, ...known]);
   }
 
@@ -262,11 +262,7 @@ function recordFileIn(folder: string): RecordFile {
 /** Whether the user had paused the run that the server's end interrupted; if so, it need not continue. */
 function isPauseRequested(events: readonly AgentEvent[]): boolean {
   const last = events.findLast(
-    (event) =>
-      event.kind === 'PauseEvent' ||
-      (event.kind === 'ConversationStateUpdateEvent' &&
-        event.key === 'execution_status' &&
-        event.value === 'running'),
+    (event) => event.kind === 'PauseEvent' || (isStatusChange(event) && event.value === 'running'),
   );
   return last?.kind === 'PauseEvent';
 }

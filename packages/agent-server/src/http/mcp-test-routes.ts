@@ -95,7 +95,7 @@ function connectionOptions(
   // A server that conversations here may not call is not tested from here either.
   const allowlists = conversations
     .all()
-    .map(({ outboundAllowlist }) => new OutboundAddresses(outboundAllowlist));
+    .map(({ state }) => new OutboundAddresses(state.credentials.outboundAllowlist));
   return {
     workingDir: resolvePath(view.aliases ?? [], workspace, folder),
     environment: view.environment,

@@ -41,7 +41,7 @@ async function skillsOfAgent({ agent, workingDir }: SkillSources, reader: SkillR
   };
 }
 
-function toSkill(given: GivenSkill): Skill {
+export function toSkill(given: GivenSkill): Skill {
   const trigger = toTrigger(given.trigger ?? null);
   return {
     name: given.name,

@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks';
 import { within } from '@slipway/common/async.js';
 import type { CommandProcesses } from './command-processes.js';
 import type { CommandEnd, EndMarkScanner, ShellProcess } from './shell-process.js';

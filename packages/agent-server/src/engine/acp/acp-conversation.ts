@@ -134,13 +134,10 @@ export class AcpConversation {
   }
 
   async #write(update: SessionUpdate, turn: AcpTurn | null): Promise<void> {
-    if (update.sessionUpdate === 'usage_update') {
-      // Counted between turns too, because some agents report the cost after their answer.
-      if (update.cost) {
-        await countCost(this.#host, update.cost);
-        this.#checkLimit(turn);
-      }
-      return;
+    // Counted between turns too, because some agents report the cost after their answer.
+    if (update.sessionUpdate === 'usage_update' && update.cost) {
+      await countCost(this.#host, update.cost);
+      this.#checkLimit(turn);
     }
     if (turn === null) {
       return;

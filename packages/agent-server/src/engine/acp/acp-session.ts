@@ -57,19 +57,17 @@ export class AcpSession {
   /** Whether the agent remembers what it did in an earlier process. */
   readonly isLoaded: boolean;
   readonly mcpProblems: readonly string[];
-  readonly connection: AcpConnection;
   readonly #agent: AgentDescription;
   #described: SessionDescription;
   #model: string | null;
 
   private constructor(
-    connection: AcpConnection,
+    readonly connection: AcpConnection,
     { id, isLoaded, mcpProblems, agent, described }: OpenedSession,
   ) {
     this.id = id;
     this.isLoaded = isLoaded;
     this.mcpProblems = mcpProblems;
-    this.connection = connection;
     this.#agent = agent;
     this.#described = described;
     this.#model = currentModel(described);

@@ -1,4 +1,3 @@
-import { aborted } from 'node:util';
 import type { ContentBlock } from '@agentclientprotocol/sdk';
 import { isUserMessage, type AgentEvent, type MessageEvent } from '@slipway/agent-protocol/events.js';
 import { within } from '@slipway/common/async.js';
@@ -86,7 +85,9 @@ export class AcpTurn {
 
   async next(signals: readonly AbortSignal[], idleMs: number): Promise<TurnStop> {
     const interrupted = AbortSignal.any([...signals]);
-    const interruption = aborted(interrupted, this);
+    const interruption = new Promise<void>((resolve) => {
+      interrupted.addEventListener('abort', () => resolve(), { once: true });
+    });
     this.touch();
     for (;;) {
       const stop = this.#stop(interrupted.aborted, idleMs);

@@ -87,12 +87,12 @@ export class Condenser {
     const isFiltered = response.ending === 'filtered';
     if (isFiltered || response.text.trim() === '') {
       this.#failedAt = size;
-      if (force) {
-        throw isFiltered
-          ? new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null)
-          : new LlmFailure('LlmEmptyAnswer', NO_SUMMARY, null);
+      if (!force) {
+        return false;
       }
-      return false;
+      throw isFiltered
+        ? new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null)
+        : new LlmFailure('LlmEmptyAnswer', NO_SUMMARY, null);
     }
     await this.#host.append({
       kind: 'Condensation',

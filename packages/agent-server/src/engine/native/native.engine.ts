@@ -15,7 +15,7 @@ import { limitReached, countUsage } from '../limits.js';
 import { closeOpenCalls, rejectOpenCalls } from '../agent-events.js';
 import { AgentLoop, promptFor } from './agent-loop.js';
 import { Condenser } from './condenser.js';
-import { callModelWithImages, type Wait } from './model-call.js';
+import { callModelWithImages, type ModelRequest, type Wait } from './model-call.js';
 import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { NativeTools, type NativeToolsOptions, SYSTEM_PROMPT } from './native-tools.js';
@@ -90,17 +90,16 @@ export class NativeEngine extends AgentEngine {
       messages.push({ role: 'user', content: `${INSTRUCTIONS}\n\n${question}` });
       // The history may have calls of them.
       const tools = this.#openResources(host).tools.offered();
-      const response = await callModelWithImages(
-        {
-          model,
-          instructions: instructions ?? SYSTEM_PROMPT,
-          messages,
-          tools: [...tools.values()].map((tool) => offeredTool(tool, false)),
-          toolChoice: 'none',
-          signal,
-        },
-        { host, wait: this.#options.wait, isQuiet: true },
-      );
+      const request: ModelRequest = {
+        model,
+        instructions: instructions ?? SYSTEM_PROMPT,
+        messages,
+        tools: [...tools.values()].map((tool) => offeredTool(tool, false)),
+        toolChoice: 'none',
+        signal,
+      };
+      const { wait } = this.#options;
+      const response = await callModelWithImages(request, { host, wait, isQuiet: true });
       await countUsage(host, settings, response, messages, false);
       return response.text;
     } catch (error) {

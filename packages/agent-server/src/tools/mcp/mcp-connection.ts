@@ -19,7 +19,6 @@ export interface McpConnectionOptions extends McpSessionOptions {
 export class McpConnection {
   readonly #server: McpServer;
   readonly #options: McpConnectionOptions;
-  listing: ToolListing;
   #session: McpSession;
   #isListStale = false;
 
@@ -27,12 +26,11 @@ export class McpConnection {
     server: McpServer,
     options: McpConnectionOptions,
     session: McpSession,
-    listing: ToolListing,
+    public listing: ToolListing,
   ) {
     this.#server = server;
     this.#options = options;
     this.#session = session;
-    this.listing = listing;
   }
 
   /** @throws Error when the server cannot be started or reached, refuses, or takes too long */
@@ -119,12 +117,9 @@ export class McpConnection {
 
   async #renewSession(signal: AbortSignal): Promise<void> {
     const old = this.#session;
+    const request = runningRequest(this.#options, signal);
     try {
-      this.#session = await McpSession.open(
-        this.#server,
-        this.#options,
-        runningRequest(this.#options, signal),
-      );
+      this.#session = await McpSession.open(this.#server, this.#options, request);
     } catch (error) {
       throw new Error(`it forgot the session, and a new one cannot be opened: ${errorMessage(error)}`, {
         cause: error,

@@ -206,10 +206,8 @@ export class McpSession {
     }
     if (isTooLate || (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout)) {
       const silence = `no response within ${timeoutMs / 1000} s`;
-      return new Error(
-        this.#transport instanceof StdioTransport ? withErrorText(silence, this.#transport) : silence,
-        { cause: error },
-      );
+      const isProgram = this.#transport instanceof StdioTransport;
+      return new Error(isProgram ? withErrorText(silence, this.#transport) : silence, { cause: error });
     }
     return new Error(this.endReason ?? errorWithCauses(error), { cause: error });
   }
