@@ -201,7 +201,7 @@ export function searchLog<E extends EventIdentity>(
 }
 
 /** Only this class writes the file, so the check only has to detect damage. */
-function isEntry<E extends EventIdentity>(value: unknown): value is E {
+function isEntry(value: unknown): value is EventIdentity {
   return ['id', 'timestamp', 'kind'].every((member) => jsonText(value, member) !== null);
 }
 
@@ -258,8 +258,8 @@ async function readLines<E extends EventIdentity>(handle: FileHandle, file: stri
     size += bytes + 1;
     begun = [];
     begunBytes = 0;
-    if (isEntry<E>(entry)) {
-      entries.push(entry);
+    if (isEntry(entry)) {
+      entries.push(entry as E);
       sizes.push(bytes + 1);
     } else {
       log('warn', 'failed to parse event log line', { file, line: lines });

@@ -7,7 +7,7 @@ import { searchLog } from '../event-log.js';
 import { existing, HttpError } from '../http/http-error.js';
 import {
   type BaseFolder,
-  isWithin,
+  isInPeriod,
   logPage,
   parseRequest,
   logPeriod,
@@ -82,6 +82,6 @@ function matcher(query: z.infer<typeof searchSchema>): (event: BashEvent) => boo
     (query.kind__eq === undefined || event.kind === query.kind__eq) &&
     (commandId === undefined ||
       toBashId(event.kind === 'BashCommand' ? event.id : event.command_id) === commandId) &&
-    isWithin(event, query) &&
+    isInPeriod(event, query) &&
     (query.order__gt === undefined || (event.kind === 'BashOutput' && event.order > query.order__gt));
 }

@@ -22,7 +22,7 @@ import { finalAnswer } from '../engine/agent-events.js';
 import { searchLog } from '../event-log.js';
 import { existing, InvalidRequestError, unknownPage } from '../http/http-error.js';
 import {
-  isWithin,
+  isInPeriod,
   limitSchema,
   listSchema,
   logPage,
@@ -261,7 +261,7 @@ function eventMatcher(filter: z.infer<typeof filterSchema>): (event: AgentEvent)
   return (event) =>
     (kind === undefined || event.kind === kind) &&
     (filter.source === undefined || event.source === filter.source) &&
-    isWithin(event, filter) &&
+    isInPeriod(event, filter) &&
     (body === undefined || messageText(event).toLowerCase().includes(body));
 }
 

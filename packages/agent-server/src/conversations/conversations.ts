@@ -103,14 +103,13 @@ export class Conversations {
   async start(request: CreateConversationRequest): Promise<{ conversation: Conversation; created: boolean }> {
     const id = request.conversation_id ?? randomUUID();
     return await this.#turns.run(id, async () => {
-      const existing = this.find(id);
-      await existing?.updateCredentials(credentialsOf(request));
-      const conversation =
-        existing ?? (await agentSpan('create conversation', () => this.#create(id, request)));
+      const known = this.find(id);
+      await known?.updateCredentials(credentialsOf(request));
+      const conversation = known ?? (await agentSpan('create conversation', () => this.#create(id, request)));
       if (request.initial_message) {
-        await conversation.begin(request.initial_message, existing === undefined);
+        await conversation.begin(request.initial_message, known === undefined);
       }
-      return { conversation, created: existing === undefined };
+      return { conversation, created: known === undefined };
     });
   }
 

@@ -101,7 +101,7 @@ export const logPage = {
   sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).default('TIMESTAMP'),
 };
 
-export function isWithin(
+export function isInPeriod(
   { timestamp }: { timestamp: string },
   {
     timestamp__gte: begin,

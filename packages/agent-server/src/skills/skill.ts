@@ -3,7 +3,6 @@ import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { textHead, textTail } from '@slipway/common/well-formed-text.js';
 import type { NewEvent } from '../engine/agent-engine.js';
 import { conversationFailure } from '../engine/limits.js';
-import { escapePattern } from '../secret-masker.js';
 
 export type SkillTrigger =
   /** A user's message with one of these words. */
@@ -54,7 +53,15 @@ export function mergeSkills(...lists: readonly (readonly Skill[])[]): Skill[] {
 
 /** Whole words only: `github` does not have the word `git`. */
 function hasWord(text: string, word: string): boolean {
-  return word !== '' && new RegExp(`(?<![a-z0-9])${escapePattern(word)}(?![a-z0-9])`).test(text);
+  let at = word === '' ? -1 : text.indexOf(word);
+  while (at !== -1 && (isAlphanumeric(text[at - 1]) || isAlphanumeric(text[at + word.length]))) {
+    at = text.indexOf(word, at + 1);
+  }
+  return at !== -1;
+}
+
+function isAlphanumeric(character: string | undefined): boolean {
+  return character !== undefined && /[a-z0-9]/.test(character);
 }
 
 const MAX_RULES = 60_000;

@@ -145,6 +145,12 @@ export class ShellSession {
     this.#unread = new ShownOutput();
   }
 
+  /** A shell can also end between two commands. */
+  async #dropWhenEnded(shell: ShellProcess): Promise<void> {
+    await shell.ended;
+    this.#shell = this.#shell === shell ? null : this.#shell;
+  }
+
   async #runningShell(environment: Record<string, string>): Promise<ShellProcess> {
     if (this.#shell !== null) {
       return this.#shell;
@@ -152,10 +158,7 @@ export class ShellSession {
     const shell = await ShellProcess.start(this.workingDir, environment, this.#wrapper);
     this.#environment = environment;
     this.#shell = shell;
-    // A shell can also end between two commands.
-    void shell.ended.then(() => {
-      this.#shell = this.#shell === shell ? null : this.#shell;
-    });
+    void this.#dropWhenEnded(shell);
     return shell;
   }
 }
