@@ -85,24 +85,22 @@ export async function readSessionKey(input: Readable): Promise<string> {
 
 /** Leaving the loop closes the input. */
 async function readLine(input: Readable): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
+  let read = Buffer.alloc(0);
   for await (const chunk of input) {
-    const bytes = Buffer.from(chunk);
-    const end = bytes.indexOf('\n');
-    chunks.push(end < 0 ? bytes : bytes.subarray(0, end));
-    size += chunks.at(-1)?.length ?? 0;
-    if (size > MAX_KEY_LINE_BYTES) {
+    read = Buffer.concat([read, Buffer.from(chunk)]);
+    const end = read.indexOf('\n');
+    const line = end === -1 ? read : read.subarray(0, end);
+    if (line.length > MAX_KEY_LINE_BYTES) {
       throw new Error(`${KEY_LINE} of at most ${MAX_KEY_LINE_BYTES} bytes, and began with a longer one`);
     }
-    if (end >= 0) {
-      return Buffer.concat(chunks).toString('utf8');
+    if (end !== -1) {
+      return line.toString('utf8');
     }
   }
-  if (size === 0) {
+  if (read.length === 0) {
     throw new Error(`${KEY_LINE}, and ended without one`);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return read.toString('utf8');
 }
 
 /** Removes the session keys from the environment, where the stock server expects them, and returns them. */

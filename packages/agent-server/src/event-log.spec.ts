@@ -1,22 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { appendFile, readFile, truncate, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { jsonText } from '@slipway/common/json-access.js';
 import { EventLog, nextTimestamp, normalizeTimestamp, searchLog } from './event-log.js';
 import { temporaryFolder } from '../../../test/support/temporary-folder.js';
 
 interface Note {
   id: string;
   timestamp: string;
+  kind: string;
   text: string;
 }
 
-function isNote(value: unknown): value is Note {
-  return jsonText(value, 'id') !== null && jsonText(value, 'text') !== null;
-}
-
 async function add(log: EventLog<Note>, text: string): Promise<Note> {
-  return await log.append((identity) => ({ ...identity, text }));
+  return await log.append((identity) => ({ ...identity, kind: 'Note', text }));
 }
 
 function texts(log: EventLog<Note>): string[] {
@@ -38,10 +34,10 @@ describe('EventLog', () => {
   });
 
   /** As after a restart: the log that was open before is closed. */
-  const open = async (limits?: Parameters<typeof EventLog.open>[2]): Promise<EventLog<Note>> => {
+  const open = async (limits?: Parameters<typeof EventLog.open>[1]): Promise<EventLog<Note>> => {
     await opened?.close();
     opened = null;
-    opened = await EventLog.open(file, isNote, limits);
+    opened = await EventLog.open<Note>(file, limits);
     return opened;
   };
 
@@ -133,9 +129,9 @@ describe('EventLog', () => {
     const log = await open();
     const unwritable: { self?: unknown } = {};
     unwritable.self = unwritable;
-    await expect(log.append((identity) => ({ ...identity, text: 'x', ...unwritable }))).rejects.toThrow(
-      /circular/,
-    );
+    await expect(
+      log.append((identity) => ({ ...identity, kind: 'Note', text: 'x', ...unwritable })),
+    ).rejects.toThrow(/circular/);
     await add(log, 'a');
     expect(texts(log)).toEqual(['a']);
   });

@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
 import pLimit from 'p-limit';
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import type { BashEvent } from '@slipway/agent-protocol/server.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { HttpError, unknownPage } from './http/http-error.js';
 import { log } from './observability.js';
@@ -65,7 +63,6 @@ export class EventLog<E extends EventIdentity> {
   /** Removes the incomplete last line of a killed process. @throws Error for a full log that is not cleared */
   static async open<E extends EventIdentity>(
     file: string,
-    isEntry: (value: unknown) => value is E,
     { maxBytes = MAX_LOG_BYTES, whenFull = 'refuse' }: Partial<EventLogLimits> = {},
   ): Promise<EventLog<E>> {
     await mkdir(path.dirname(file), { recursive: true });
@@ -78,7 +75,7 @@ export class EventLog<E extends EventIdentity> {
         }
         await handle.truncate(0);
       }
-      const stored = await readLines(handle, file, isEntry);
+      const stored = await readLines<E>(handle, file);
       await handle.truncate(stored.size);
       return new EventLog(handle, stored, { maxBytes, whenFull });
     } catch (error) {
@@ -173,17 +170,12 @@ interface LogQuery {
   sort_order: 'TIMESTAMP' | 'TIMESTAMP_DESC';
 }
 
-interface LogPage<E> {
-  items: E[];
-  next_page_id: string | null;
-}
-
 /** @throws InvalidRequestError when the log does not have the entry that the page begins with */
 export function searchLog<E extends EventIdentity>(
   eventLog: EventLog<E>,
   { page_id: pageId, limit, sort_order: order }: LogQuery,
   matches: (entry: E) => boolean,
-): LogPage<E> {
+): { items: E[]; next_page_id: string | null } {
   const { entries } = eventLog;
   const step = order === 'TIMESTAMP_DESC' ? -1 : 1;
   const first = step === 1 ? 0 : entries.length - 1;
@@ -208,15 +200,8 @@ export function searchLog<E extends EventIdentity>(
   }
 }
 
-export function isConversationEvent(value: unknown): value is AgentEvent {
-  return hasIdentity(value);
-}
-
-export function isBashEvent(value: unknown): value is BashEvent {
-  return hasIdentity(value);
-}
-
-function hasIdentity(value: unknown): boolean {
+/** Only this class writes the file, so the check only has to detect damage. */
+function isEntry(value: unknown): value is EventIdentity {
   return ['id', 'timestamp', 'kind'].every((member) => jsonText(value, member) !== null);
 }
 
@@ -257,11 +242,7 @@ interface StoredLines<E> {
 }
 
 // Keeps only one line in memory besides the entries.
-async function readLines<E>(
-  handle: FileHandle,
-  file: string,
-  isEntry: (value: unknown) => value is E,
-): Promise<StoredLines<E>> {
+async function readLines<E extends EventIdentity>(handle: FileHandle, file: string): Promise<StoredLines<E>> {
   const entries: E[] = [];
   const sizes: number[] = [];
   let lines = 0;
@@ -278,7 +259,7 @@ async function readLines<E>(
     begun = [];
     begunBytes = 0;
     if (isEntry(entry)) {
-      entries.push(entry);
+      entries.push(entry as E);
       sizes.push(bytes + 1);
     } else {
       log('warn', 'failed to parse event log line', { file, line: lines });

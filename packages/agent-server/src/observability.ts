@@ -16,12 +16,7 @@ interface ActiveRequest {
   entries: AgentSpanEntry[];
 }
 
-interface Place {
-  request: ActiveRequest;
-  index: number;
-}
-
-const places = new AsyncLocalStorage<Place>();
+const places = new AsyncLocalStorage<{ request: ActiveRequest; index: number }>();
 /** The start of the process belongs to the first trace that asks. */
 let isStartReported = false;
 
@@ -91,20 +86,15 @@ function microseconds(milliseconds: number): number {
 const TRACEPARENT_HEADER = 'traceparent';
 /** Later versions may append fields, which are not read; a longer header is ignored. */
 const MAX_LENGTH = 256;
-const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const FORM = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/;
 
 /** https://www.w3.org/TR/trace-context/; null for an invalid header, which continues no trace. */
 export function parseTraceparent(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > MAX_LENGTH) {
     return null;
   }
-  const [, version = '', traceId = '', spanId = '', , more] = FORM.exec(value) ?? [];
-  const isKnown = version !== '' && version !== 'ff' && !(version === '00' && more !== undefined);
-  return isKnown && !isZero(traceId) && !isZero(spanId) ? traceId : null;
-}
-
-function isZero(digits: string): boolean {
-  return /^0+$/.test(digits);
+  const [, version, traceId = null, more] = FORM.exec(value) ?? [];
+  return version === '00' && more !== undefined ? null : traceId;
 }
 
 /** Writes one line of JSON to standard error. Fields never hold a secret, a user's text or an address with a query. */

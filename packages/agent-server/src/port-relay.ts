@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { lstat, mkdir, readdir, rm, readFile } from 'node:fs/promises';
-import { connect, createServer, type NetConnectOpts, type Server, Socket } from 'node:net';
+import { connect, createServer, type Server, Socket } from 'node:net';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
@@ -8,20 +8,19 @@ import { log } from './observability.js';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Relay {
-  from: RelayEnd;
+  from: Address;
   to: RelayEnd;
 }
 
-type RelayEnd =
-  | { kind: 'unix'; socket: string }
-  /** Any socket in a folder that something listens at: each replica of the service has a proxy of its own. */
-  | { kind: 'any'; folder: string }
-  | { kind: 'tcp'; host: string; port: number };
+/** A Unix socket or a port, as Node.js takes them. */
+type Address = { path: string } | { host: string; port: number };
+/** The folder has a socket that something listens at: each replica of the service has a proxy of its own. */
+type RelayEnd = Address | { folder: string };
 
 /** Reads `unix:/path=tcp:host:port`, `tcp:host:port=any:/folder` and the like; the first end listens. @throws TypeError */
 export function parseRelay(text: string): Relay {
   const [from, to, ...others] = text.split('=').map(parseEnd);
-  if (!from || !to || from.kind === 'any' || others.length > 0) {
+  if (!from || !to || 'folder' in from || others.length > 0) {
     throw new TypeError(
       '--relay must be unix:/path=tcp:host:port, tcp:host:port=tcp:host:port or tcp:host:port=any:/folder',
     );
@@ -35,10 +34,11 @@ export async function startRelays(relays: readonly Relay[]): Promise<{ close(): 
   for (const { from, to } of relays) {
     const server = createServer({ allowHalfOpen: true }, (client) => void forward(client, to));
     try {
-      await listenAt(server, from);
+      await ('path' in from ? listenOnSocket(server, from.path) : listening(server, from));
       servers.push(server);
     } catch (error) {
-      log('warn', 'failed to start relay', { from: nameOf(from), error: errorMessage(error) });
+      const name = Object.values(from).join(':');
+      log('warn', 'failed to start relay', { from: name, error: errorMessage(error) });
     }
   }
   return { close: () => servers.forEach((server) => server.close()) };
@@ -54,14 +54,6 @@ export async function listenOnSocket(server: Server, socket: string): Promise<vo
   await listening(server, { path: relative.length < socket.length ? relative : socket });
 }
 
-async function listenAt(server: Server, end: RelayEnd): Promise<void> {
-  if (end.kind === 'unix') {
-    await listenOnSocket(server, end.socket);
-  } else if (end.kind === 'tcp') {
-    await listening(server, { host: end.host, port: end.port });
-  }
-}
-
 export async function listening(
   server: Server,
   options: { path: string } | { host?: string; port: number },
@@ -75,7 +67,7 @@ export async function listening(
 /** Each direction ends by itself: a client may stop sending and still wait for the response. */
 async function forward(client: Socket, to: RelayEnd): Promise<void> {
   client.on('error', () => undefined);
-  const target = to.kind === 'any' ? await connectToAny(to.folder) : connectTo(to);
+  const target = 'folder' in to ? await connectToAny(to.folder) : connectTo(to);
   try {
     await Promise.all([pipeline(client, target), pipeline(target, client)]);
   } catch {
@@ -86,16 +78,15 @@ async function forward(client: Socket, to: RelayEnd): Promise<void> {
 }
 
 /** An error that comes before anything is forwarded has no other listener. */
-function connectTo(to: Exclude<RelayEnd, { kind: 'any' }>): Socket {
-  const options: NetConnectOpts = to.kind === 'unix' ? { path: to.socket } : { host: to.host, port: to.port };
-  return connect({ ...options, allowHalfOpen: true }).on('error', () => undefined);
+function connectTo(to: Address): Socket {
+  return connect({ ...to, allowHalfOpen: true }).on('error', () => undefined);
 }
 
 /** A program that was killed leaves its socket behind, at which nothing answers. Returns a destroyed socket where none does. */
 async function connectToAny(folder: string): Promise<Socket> {
   const names = await readdir(folder).catch(() => []);
   for (const name of names) {
-    const socket = connectTo({ kind: 'unix', socket: path.join(folder, name) });
+    const socket = connectTo({ path: path.join(folder, name) });
     try {
       await once(socket, 'connect');
       return socket;
@@ -108,17 +99,13 @@ async function connectToAny(folder: string): Promise<Socket> {
 
 function parseEnd(text: string): RelayEnd | null {
   if (text.startsWith('unix:/')) {
-    return { kind: 'unix', socket: text.slice('unix:'.length) };
+    return { path: text.slice('unix:'.length) };
   }
   if (text.startsWith('any:/')) {
-    return { kind: 'any', folder: text.slice('any:'.length) };
+    return { folder: text.slice('any:'.length) };
   }
   const [, host, port] = /^tcp:([\w.]+):(\d{1,5})$/.exec(text) ?? [];
-  return host === undefined ? null : { kind: 'tcp', host, port: Number(port) };
-}
-
-function nameOf(end: RelayEnd): string {
-  return end.kind === 'tcp' ? `${end.host}:${end.port}` : end.kind === 'unix' ? end.socket : end.folder;
+  return host === undefined ? null : { host, port: Number(port) };
 }
 
 const POLL_MS = 10;

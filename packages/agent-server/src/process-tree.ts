@@ -12,12 +12,15 @@ export const MARKER_VARIABLE = 'SLIPWAY_PROCESS_TREE';
 const LAST_OUTPUT_MS = 500;
 const MAX_LOOKS = 20;
 
-export interface RunCommandOptions {
+export interface Program {
   /** Program and arguments, run without a shell. */
   command: string[];
   cwd: string;
   /** The whole environment: nothing is inherited. */
   env: Record<string, string>;
+}
+
+export interface RunCommandOptions extends Program {
   /** Milliseconds; null means no limit. */
   timeoutMs: number | null;
   signal?: AbortSignal | undefined;
@@ -49,27 +52,22 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
     forward(stdout, (text) => onOutput('stdout', text)),
     forward(stderr, (text) => onOutput('stderr', text)),
   ]);
-  const stopped = Promise.withResolvers<null>();
-  const stop = (): void => stopped.resolve(null);
-  let timedOut = false;
-  const onTimeout = (): void => {
-    timedOut = true;
-    stop();
-  };
-  const timer = timeoutMs === null ? undefined : setTimeout(onTimeout, timeoutMs);
-  signal?.addEventListener('abort', stop, { once: true });
-  let exitCode: number | null;
+  const stopped = Promise.withResolvers<'timeout' | 'abort'>();
+  const timer = timeoutMs === null ? undefined : setTimeout(() => stopped.resolve('timeout'), timeoutMs);
+  const abort = (): void => stopped.resolve('abort');
+  signal?.addEventListener('abort', abort, { once: true });
+  let ending: number | 'timeout' | 'abort';
   try {
-    exitCode = await Promise.race([exited, stopped.promise, read.then(() => exited)]);
+    ending = await Promise.race([exited, stopped.promise, read.then(() => exited)]);
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', stop);
+    signal?.removeEventListener('abort', abort);
     // Also after a normal exit: processes that still run hold the pipes open.
     await kill();
     await exited;
   }
   await Promise.all([read, readToEnd([stdout, stderr])]);
-  return { exitCode, timedOut };
+  return { exitCode: typeof ending === 'number' ? ending : null, timedOut: ending === 'timeout' };
 }
 
 /** Resolves once the output of a tree that has ended is read. A daemon that left it without a trace may hold the pipes. */
@@ -121,7 +119,7 @@ export interface StartedProcess {
 
 /** @throws Error when the program cannot be started */
 export async function startProcess(
-  { command, cwd, env }: Pick<RunCommandOptions, 'command' | 'cwd' | 'env'>,
+  { command, cwd, env }: Program,
   stdio: StdioOptions,
 ): Promise<StartedProcess> {
   const [program = '', ...args] = command;

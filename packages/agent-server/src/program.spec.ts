@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { getCACertificates, rootCertificates, setDefaultCACertificates } from 'node:tls';
 import { temporaryFolder } from '../../../test/support/temporary-folder.js';
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../../../test/support/tls-certificate.js';
-import { fetchInRanges, nodeProblem, OLDEST_NODE, OwnNetwork, writeAuthorities } from './program.js';
+import { fetchInRanges, nodeProblem, OLDEST_NODE, ownNetwork, writeAuthorities } from './program.js';
 
 const read = (file: string): string => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
 
@@ -53,7 +53,7 @@ it('has what it calls go by proxies that are named late, and what starts later u
     SLIPWAY_LATE_PROXY: '1',
   };
   try {
-    const call = new OwnNetwork(environment).wrap(fetch);
+    const call = ownNetwork(environment).wrap(fetch);
     await expect(call('https://api.example/')).rejects.toThrow('fetch failed');
     expect(await proxied.promise).toBe('api.example:443');
     expect(environment['NODE_USE_ENV_PROXY']).toBe('1');
@@ -111,7 +111,7 @@ describe('writeAuthorities', () => {
     const call = async (by: typeof fetch): Promise<string> => (await by(url)).text();
     try {
       await expect(call(fetch)).rejects.toThrow('fetch failed');
-      const network = new OwnNetwork(await trusting({}));
+      const network = ownNetwork(await trusting({}));
       expect(await call(network.wrap(fetch))).toBe('trusted');
     } finally {
       server.closeAllConnections();

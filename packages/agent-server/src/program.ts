@@ -12,8 +12,7 @@ import {
 } from './command-line.js';
 import { nameCommitter } from './git/default-committer.js';
 import { log } from './observability.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { nameWorkspace, CERTIFICATE_VARIABLES, toolEnvironment, type ToolView } from './tool-view.js';
+import { nameWorkspace, CERTIFICATE_VARIABLES, toolEnvironment } from './tool-view.js';
 import { listenUnassigned } from './start-agent-server.js';
 
 const STOP = Symbol('stop');
@@ -28,7 +27,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   );
   const parsed = parseOptions(process.argv.slice(2), process.env, process.cwd());
   const { secretsOnStdin, workspaceName, ...unnamed } = parsed;
-  const network = new OwnNetwork(process.env);
+  const network = ownNetwork(process.env);
   globalThis.fetch = network.wrap(globalThis.fetch);
   const fromEnvironment = takeSessionKeys(process.env);
   const [server, sessionKeys] = await Promise.all([
@@ -60,20 +59,12 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     ...(server.port === null ? { socket: options.socket } : { host: options.host, port: server.port }),
     started_in_ms: Math.round(process.uptime() * 1000),
   });
-  void giveCommitter({ environment: options.environment, wrapper: options.toolWrapper });
+  // Beside the first requests, which wait for no commit.
+  void nameCommitter({ environment: options.environment, wrapper: options.toolWrapper });
   await stopping;
   log('info', 'agent server stopping');
   await server.stop();
   log('info', 'agent server stopped');
-}
-
-/** Runs beside the first requests, which wait for no commit. */
-async function giveCommitter(view: ToolView): Promise<void> {
-  try {
-    await nameCommitter(view);
-  } catch (error) {
-    log('warn', 'failed to name the committer', { error: errorMessage(error) });
-  }
 }
 
 /** The volume of a pod starts empty, whatever its image has at the same path. */
@@ -100,44 +91,34 @@ const LATE_PROXY = 'SLIPWAY_LATE_PROXY';
  * The proxies and authorities of this process, which `fetch` uses from its first call on: each of them would delay the
  * start of listening by as long as a first request takes.
  */
-export class OwnNetwork {
-  readonly #environment: NodeJS.ProcessEnv;
-  readonly #isLate: boolean;
-  readonly #authorities: readonly string[];
-  #exempt: string | undefined;
-  #isPrepared = false;
-
-  constructor(environment: NodeJS.ProcessEnv) {
-    this.#environment = environment;
-    this.#authorities = numberedVariables(environment, AUTHORITY);
-    this.#isLate = environment[LATE_PROXY] === '1';
-    if (this.#isLate) {
-      // What starts later reads it.
-      environment['NODE_USE_ENV_PROXY'] = '1';
-    }
-  }
-
+export function ownNetwork(environment: NodeJS.ProcessEnv): {
   /** What calls by way of them. */
-  wrap(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
-    const isUsed = this.#environment['NODE_USE_ENV_PROXY'] === '1' || this.#authorities.length > 0;
-    return isUsed ? fetchInRanges(fetch, this.#environment, this.prepare) : fetch;
+  wrap: (fetch: typeof globalThis.fetch) => typeof globalThis.fetch;
+  prepare: () => void;
+} {
+  const authorities = numberedVariables(environment, AUTHORITY);
+  const isLate = environment[LATE_PROXY] === '1';
+  if (isLate) {
+    // What starts later reads it.
+    environment['NODE_USE_ENV_PROXY'] = '1';
   }
-
-  readonly prepare = (): void => {
-    const environment = this.#environment;
-    if (!this.#isPrepared && this.#authorities.length > 0) {
+  let isPrepared = false;
+  let exempt: string | undefined;
+  const prepare = (): void => {
+    if (!isPrepared && authorities.length > 0) {
       // Loaded only here, as it delays the start. The loader of the bundle imports no modules of Node.js.
       const tls = process.getBuiltinModule('node:tls');
-      tls.setDefaultCACertificates([...tls.getCACertificates(), ...this.#authorities]);
+      tls.setDefaultCACertificates([...tls.getCACertificates(), ...authorities]);
     }
     // Node.js reads exemptions once.
-    const exempt = environment['no_proxy'];
-    if (this.#isLate && (!this.#isPrepared || exempt !== this.#exempt)) {
+    if (isLate && (!isPrepared || environment['no_proxy'] !== exempt)) {
       process.getBuiltinModule('node:http').setGlobalProxyFromEnv(environment);
     }
-    this.#exempt = exempt;
-    this.#isPrepared = true;
+    exempt = environment['no_proxy'];
+    isPrepared = true;
   };
+  const isUsed = environment['NODE_USE_ENV_PROXY'] === '1' || authorities.length > 0;
+  return { wrap: (fetch) => (isUsed ? fetchInRanges(fetch, environment, prepare) : fetch), prepare };
 }
 
 /** Has what starts later trust the authorities too, besides those of the image and of the variables. */

@@ -7,9 +7,9 @@ import { ActivityTracker, handleTraced, log } from './observability.js';
 import type { AgentServerOptions, ListenOptions } from './command-line.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { ClientSettings } from './client-settings/client-settings.js';
-import { LogReserve } from './conversations/conversation-files.js';
+import { watchReserve } from './conversations/conversation-files.js';
 import { Conversations } from './conversations/conversations.js';
-import { EventLog, isBashEvent } from './event-log.js';
+import { EventLog } from './event-log.js';
 import { WorkspaceFiles } from './files/workspace-files.js';
 import { pushBranch } from './git/remote-access.js';
 import { GitWorkspace } from './git/git-workspace.js';
@@ -99,12 +99,10 @@ async function assign(
     ownSecret: (url, headers) => settings.lookedUp(url, headers, keys),
   });
   const commands = new BashCommands({
-    log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent, {
-      whenFull: 'clear',
-    }),
+    log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), { whenFull: 'clear' }),
     workspace,
     view,
-    masker: () => conversations.masker(),
+    masker: (secrets) => conversations.masker(secrets),
   });
   const transfers = privateFolder(options.conversationsPath);
   const preparation = new RepositoryPreparation({
@@ -121,8 +119,8 @@ async function assign(
   }
   const webhooks =
     options.webhook && new WebhookSender({ ...options.webhook, sessionKey: sessionKeys[0] ?? null });
-  reportConversations({ conversations, webhooks, activity });
-  await new LogReserve(options.conversationsPath).watch(stopping);
+  reportConversations(conversations, webhooks, activity);
+  await watchReserve(options.conversationsPath, stopping);
   await Promise.all([
     conversations.load(),
     commands.closeInterrupted(),
@@ -161,13 +159,11 @@ async function assign(
   };
 }
 
-interface ConversationReports {
-  conversations: Conversations;
-  webhooks: WebhookSender | null;
-  activity: ActivityTracker;
-}
-
-function reportConversations({ conversations, webhooks, activity }: ConversationReports): void {
+function reportConversations(
+  conversations: Conversations,
+  webhooks: WebhookSender | null,
+  activity: ActivityTracker,
+): void {
   conversations.subscribe({
     added: (conversation) => {
       webhooks?.conversationChanged(conversation.info());

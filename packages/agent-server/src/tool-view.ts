@@ -2,6 +2,7 @@ import path from 'node:path';
 import { lstat, mkdir, rename, symlink } from 'node:fs/promises';
 import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
 import { log } from './observability.js';
+import type { Program } from './process-tree.js';
 
 /**
  * How to run programs that see only what tools see. Everything that opens a path of the workspace, or reads what
@@ -45,18 +46,12 @@ export function withHome({ environment }: ToolView, file: string): string {
   return file.replace(/^~(?=\/|$)/, (tilde) => environment['HOME'] ?? tilde);
 }
 
-interface ViewProgram {
-  command: string[];
-  cwd: string;
-  env: Record<string, string>;
-}
-
 /** A script of bash in the view. File names are bytes, and are sorted as bytes. */
 export function scriptInView(
   { wrapper, environment }: ToolView,
   script: string,
   args: readonly string[],
-): ViewProgram {
+): Program {
   const command = [...wrapper, ...SHELL, script, 'script', ...args];
   return { command, cwd: VIEW_START, env: { ...environment, LC_ALL: 'C' } };
 }

@@ -68,7 +68,7 @@ export function describeAgentEngine(name: string, start: () => Promise<EngineHar
       expect(host.status).toBe('waiting_for_confirmation');
       expect([...openCalls(host.log), ...openAcpCalls(host.log)]).toHaveLength(1);
       expect(results(host)).not.toMatch(/\bran\b/);
-      await engine.confirm(host, true, null, never);
+      await engine.confirm(host, null, never);
       expect(host.status).toBe('finished');
       expect(results(host)).toMatch(/\bran\b/);
       expectNothingOpen(host);
@@ -76,7 +76,7 @@ export function describeAgentEngine(name: string, start: () => Promise<EngineHar
 
     it('is idle when the call is refused, and says why it was', async () => {
       const host = await run('call', { confirmationPolicy: 'always' });
-      await engine.confirm(host, false, 'not that one', never);
+      await engine.confirm(host, 'not that one', never);
       expect(host.status).toBe('idle');
       expectNothingOpen(host);
       expect(JSON.stringify(host.log)).toContain('not that one');

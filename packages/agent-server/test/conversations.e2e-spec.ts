@@ -215,9 +215,9 @@ describe('conversations of the agent server', () => {
   });
 
   it.each([
-    [{ accept: true }, 'accepted', { accept: true, reason: null }],
-    [{ accept: false, reason: 'too risky' }, 'rejected', { accept: false, reason: 'too risky' }],
-    [{ accept: false }, 'rejected', { accept: false, reason: 'User rejected the action.' }],
+    [{ accept: true }, 'accepted', null],
+    [{ accept: false, reason: 'too risky' }, 'rejected', 'too risky'],
+    [{ accept: false }, 'rejected', 'User rejected the action.'],
   ])('hands the answer %j to the engine', async (answer, said, expected) => {
     const id = await server.client.start();
     await server.client.talk(id, 'ask x', 'waiting_for_confirmation');

@@ -11,7 +11,7 @@ import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { resolvePath, type ToolView } from '../tool-view.js';
 import { runCommand } from '../process-tree.js';
-import { SecretMasker } from '../secret-masker.js';
+import type { SecretMasker } from '../secret-masker.js';
 
 const FLUSH_INTERVAL_MS = 250;
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -24,27 +24,14 @@ interface BashCommandsOptions {
   log: EventLog<BashEvent>;
   workspace: string;
   view: ToolView;
-  masker: () => SecretMasker;
+  /** Hides those besides what conversations know. */
+  masker: (secrets: readonly string[]) => SecretMasker;
 }
-
-type Masker = Pick<SecretMasker, 'text' | 'unfinishedLength'>;
 
 interface Run {
   command: BashCommand;
   env: Readonly<Record<string, string>>;
-  masker: () => Masker;
-}
-
-function both(one: Masker, other: Masker): Masker {
-  return {
-    text: (text) => other.text(one.text(text)),
-    unfinishedLength: (text) => Math.max(one.unfinishedLength(text), other.unfinishedLength(text)),
-  };
-}
-
-interface RunningCommand {
-  aborter: AbortController;
-  last: Promise<BashOutput>;
+  masker: () => SecretMasker;
 }
 
 /** The form of ids in this log: 32 hexadecimal digits, as the published server has them; clients may add dashes. */
@@ -55,7 +42,7 @@ export function toBashId(id: string): string {
 export class BashCommands {
   readonly log: EventLog<BashEvent>;
   readonly #options: BashCommandsOptions;
-  readonly #running = new Map<string, RunningCommand>();
+  readonly #running = new Map<string, { aborter: AbortController; last: Promise<BashOutput> }>();
 
   constructor(options: BashCommandsOptions) {
     this.log = options.log;
@@ -125,8 +112,7 @@ export class BashCommands {
     if (this.#running.size >= MAX_CONCURRENT_COMMANDS) {
       throw new HttpError(429, 'Too many commands are running.');
     }
-    const hidden = new SecretMasker(Object.values(request.env ?? {}));
-    const masker = (): Masker => both(hidden, this.#options.masker());
+    const masker = (): SecretMasker => this.#options.masker(Object.values(request.env ?? {}));
     const command = await this.log.append((identity): BashCommand => ({
       kind: 'BashCommand',
       ...identity,
@@ -144,8 +130,9 @@ export class BashCommands {
     return { command, last };
   }
 
-  async #run({ command, env, masker }: Run, signal: AbortSignal): Promise<BashOutput> {
-    const buffer = new CommandOutputBuffer(masker);
+  async #run(run: Run, signal: AbortSignal): Promise<BashOutput> {
+    const { command } = run;
+    const buffer = new CommandOutputBuffer(run.masker);
     let order = 0;
     const flush = async (): Promise<void> => {
       const piece = buffer.take();
@@ -155,7 +142,7 @@ export class BashCommands {
       }
     };
     const timer = setInterval(() => void flush().catch(() => undefined), FLUSH_INTERVAL_MS);
-    const exitCode = await this.#runProgram({ command, env }, signal, async (stream, text) => {
+    const exitCode = await this.#runProgram(run, signal, async (stream, text) => {
       if (buffer.add(stream, text)) {
         await flush();
       }
@@ -165,7 +152,7 @@ export class BashCommands {
   }
 
   async #runProgram(
-    { command, env }: Pick<Run, 'command' | 'env'>,
+    { command, env }: Run,
     signal: AbortSignal,
     onOutput: (stream: 'stdout' | 'stderr', text: string) => Promise<void>,
   ): Promise<number> {
@@ -226,12 +213,12 @@ interface OutputPiece {
 
 /** Collects a command's output and splits it into pieces. A secret that spans two pieces is masked too. */
 export class CommandOutputBuffer {
-  readonly #masker: () => Masker;
+  readonly #masker: () => SecretMasker;
   readonly #waiting: Record<Stream, string> = { stdout: '', stderr: '' };
   #kept = 0;
   #dropped = 0;
 
-  constructor(masker: () => Masker) {
+  constructor(masker: () => SecretMasker) {
     this.#masker = masker;
   }
 
@@ -269,7 +256,7 @@ export class CommandOutputBuffer {
     };
   }
 
-  #takeStream(stream: Stream, masker: Masker, isIncomplete: boolean): string | null {
+  #takeStream(stream: Stream, masker: SecretMasker, isIncomplete: boolean): string | null {
     const masked = masker.text(this.#waiting[stream]);
     const end = masked.length - (isIncomplete ? masker.unfinishedLength(masked) : 0);
     this.#waiting[stream] = masked.slice(end);

@@ -4,15 +4,14 @@ import { z } from 'zod';
 import type { BashEvent, ExecuteBashRequest } from '@slipway/agent-protocol/server.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { searchLog } from '../event-log.js';
-import { HttpError } from '../http/http-error.js';
+import { existing, HttpError } from '../http/http-error.js';
 import {
-  limitSchema,
-  pageIdSchema,
-  parseRequest,
-  requestedIds,
-  sortOrderSchema,
-  timestampSchema,
   type BaseFolder,
+  isInPeriod,
+  logPage,
+  parseRequest,
+  logPeriod,
+  requestedIds,
 } from '../http/request-parsing.js';
 import { type BashCommands, toBashId } from './bash-commands.js';
 
@@ -28,12 +27,9 @@ export const bashRequestSchema = z.object({
 const searchSchema = z.object({
   kind__eq: z.enum(['BashCommand', 'BashOutput']).optional(),
   command_id__eq: z.string().optional(),
-  timestamp__gte: timestampSchema.optional(),
-  timestamp__lt: timestampSchema.optional(),
+  ...logPeriod,
   order__gt: z.coerce.number().int().optional(),
-  sort_order: sortOrderSchema,
-  page_id: pageIdSchema,
-  limit: limitSchema,
+  ...logPage,
 });
 
 export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Router {
@@ -62,11 +58,7 @@ export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Rout
   });
 
   router.get('/bash_events/:id', (request, response) => {
-    const event = commands.find(request.params.id);
-    if (event === undefined) {
-      throw new HttpError(404, 'Bash event not found');
-    }
-    response.json(event);
+    response.json(existing(commands.find(request.params.id), 'Bash event not found'));
   });
 
   router.post('/bash_commands/:id/stop', async (request, response) => {
@@ -90,7 +82,6 @@ function matcher(query: z.infer<typeof searchSchema>): (event: BashEvent) => boo
     (query.kind__eq === undefined || event.kind === query.kind__eq) &&
     (commandId === undefined ||
       toBashId(event.kind === 'BashCommand' ? event.id : event.command_id) === commandId) &&
-    (query.timestamp__gte === undefined || event.timestamp >= query.timestamp__gte) &&
-    (query.timestamp__lt === undefined || event.timestamp < query.timestamp__lt) &&
+    isInPeriod(event, query) &&
     (query.order__gt === undefined || (event.kind === 'BashOutput' && event.order > query.order__gt));
 }

@@ -3,7 +3,7 @@ import type { switchLlmSchema } from '@slipway/agent-protocol/conversation-schem
 import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { redactAgent } from '../secret-masker.js';
-import { HttpError } from '../http/http-error.js';
+import { existing, HttpError } from '../http/http-error.js';
 import type { SessionKeys } from '../http/session-keys.js';
 
 const SECRET_PATH = /\/api\/settings\/secrets\/([A-Za-z][A-Za-z0-9_]{0,63})$/;
@@ -12,14 +12,9 @@ const MAX_SECRETS = 200;
 
 type SettingsPart = 'agent_settings' | 'conversation_settings' | 'misc_settings';
 
-interface StoredSecret {
-  value: string;
-  description: string | null;
-}
-
 /** Settings and named secrets that clients keep here for each other, in memory only; no conversation gets them. */
 export class ClientSettings {
-  readonly #secrets = new Map<string, StoredSecret>();
+  readonly #secrets = new Map<string, { value: string; description: string | null }>();
   #parts: Record<SettingsPart, JsonObject> = {
     agent_settings: { agent_kind: 'openhands', mcp_config: {} },
     conversation_settings: {},
@@ -99,30 +94,18 @@ const MAX_PROFILES = 100;
 
 /** Named models that a conversation can switch to, in memory only. */
 export class LlmProfiles {
-  readonly #profiles = new Map<string, ProfileModel>();
-
-  all(): [name: string, profile: ProfileModel][] {
-    return [...this.#profiles];
-  }
+  readonly byName = new Map<string, ProfileModel>();
 
   /** @throws HttpError 404 */
   get(name: string): ProfileModel {
-    const profile = this.#profiles.get(name);
-    if (profile === undefined) {
-      throw new HttpError(404, `Profile '${name}' not found`);
-    }
-    return profile;
+    return existing(this.byName.get(name), `Profile '${name}' not found`);
   }
 
   /** @throws HttpError 409 when there are too many */
   save(name: string, profile: ProfileModel): void {
-    if (!this.#profiles.has(name) && this.#profiles.size >= MAX_PROFILES) {
+    if (!this.byName.has(name) && this.byName.size >= MAX_PROFILES) {
       throw new HttpError(409, `There are ${MAX_PROFILES} profiles, the most allowed: delete one first.`);
     }
-    this.#profiles.set(name, profile);
-  }
-
-  delete(name: string): void {
-    this.#profiles.delete(name);
+    this.byName.set(name, profile);
   }
 }

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { switchLlmSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { HttpError } from '../http/http-error.js';
+import { existing, HttpError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import { redactAgent } from '../secret-masker.js';
-import type { ClientSettings, LlmProfiles, ProfileModel } from './client-settings.js';
+import type { ClientSettings, LlmProfiles } from './client-settings.js';
 
 /** More would not fit into an environment variable. */
 const MAX_SECRET_LENGTH = 128 * 1024;
@@ -72,11 +72,8 @@ export function settingsRoutes(settings: ClientSettings): Router {
   });
 
   router.get('/secrets/:name', (request, response) => {
-    const value = settings.secret(parseRequest(nameSchema, 'path', request.params.name));
-    if (value === null) {
-      throw new HttpError(404, 'Secret not found');
-    }
-    response.type('text/plain').send(value);
+    const name = parseRequest(nameSchema, 'path', request.params.name);
+    response.type('text/plain').send(existing(settings.secret(name), 'Secret not found'));
   });
 
   router.delete('/secrets/:name', (request, response) => {
@@ -114,13 +111,13 @@ export function profileRoutes(profiles: LlmProfiles): Router {
   const router = uncachedRouter();
 
   router.get('/', (_request, response) => {
-    const shown = profiles.all().map(([name, profile]) => ({
+    const shown = Array.from(profiles.byName, ([name, profile]) => ({
       name,
       model: profile.model,
       base_url: redactAgent(profile)['base_url'] ?? null,
       provider_connection_id: null,
       provider_connection_broken: false,
-      api_key_set: hasKey(profile),
+      api_key_set: Boolean(profile.api_key),
     }));
     response.json({ profiles: shown, active_profile: null });
   });
@@ -130,7 +127,7 @@ export function profileRoutes(profiles: LlmProfiles): Router {
     const name = profileNameOf(request.params.name);
     const profile = profiles.get(name);
     const config = withSecrets ? profile : { ...redactAgent(profile), api_key: null };
-    response.json({ name, config, api_key_set: hasKey(profile) });
+    response.json({ name, config, api_key_set: Boolean(profile.api_key) });
   });
 
   router.post('/:name', (request, response) => {
@@ -142,15 +139,11 @@ export function profileRoutes(profiles: LlmProfiles): Router {
 
   router.delete('/:name', (request, response) => {
     const name = profileNameOf(request.params.name);
-    profiles.delete(name);
+    profiles.byName.delete(name);
     response.json({ name, message: `Profile '${name}' deleted` });
   });
 
   return router;
-}
-
-function hasKey({ api_key: key }: ProfileModel): boolean {
-  return key !== undefined && key !== null && key !== '';
 }
 
 function profileNameOf(given: string): string {

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { LogReserve } from './conversation-files.js';
+import { keepReserve } from './conversation-files.js';
 import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
 
 const MIB = 1024 * 1024;
@@ -9,40 +9,42 @@ const folder = temporaryFolder();
 
 it('keeps room on the disk until that is full, and again when there is room', async () => {
   let free = 100 * MIB;
-  const reserve = new LogReserve(folder(), async () => ({ bavail: free, bsize: 1, files: 0, ffree: 0 }));
+  const look = async (): Promise<void> =>
+    await keepReserve(folder(), { bavail: free, bsize: 1, files: 0, ffree: 0 });
   const file = folder('.reserve');
-  await reserve.look();
+  await look();
   expect((await stat(file)).size).toBe(2 * MIB);
   free = 2 * MIB;
-  await reserve.look();
+  await look();
   expect(existsSync(file)).toBe(true);
   for (const bytes of [0, 2 * MIB, 7 * MIB]) {
     free = bytes;
-    await reserve.look();
+    await look();
     expect(existsSync(file)).toBe(false);
   }
   free = 9 * MIB;
-  await reserve.look();
+  await look();
   expect(existsSync(file)).toBe(true);
 });
 
 it('keeps room for a file on a disk that takes no more of them', async () => {
   let ffree = 100;
-  const reserve = new LogReserve(folder(), async () => ({ bavail: 100, bsize: MIB, files: 1000, ffree }));
+  const look = async (): Promise<void> =>
+    await keepReserve(folder(), { bavail: 100, bsize: MIB, files: 1000, ffree });
   const file = folder('.reserve');
-  await reserve.look();
+  await look();
   expect(existsSync(file)).toBe(true);
   for (const left of [0, 1]) {
     ffree = left;
-    await reserve.look();
+    await look();
     expect(existsSync(file)).toBe(false);
   }
   ffree = 16;
-  await reserve.look();
+  await look();
   expect(existsSync(file)).toBe(true);
 });
 
 it('measures the disk that its folder is on', async () => {
-  await new LogReserve(folder()).look();
+  await keepReserve(folder());
   expect(existsSync(folder('.reserve'))).toBe(true);
 });

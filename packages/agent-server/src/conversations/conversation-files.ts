@@ -6,7 +6,7 @@ import type { ConversationRecord } from './conversation-record.js';
 import path from 'node:path';
 import pLimit from 'p-limit';
 import { errorMessage, unlessCode } from '@slipway/common/errors/error-message.js';
-import { isPlain, type OriginalPart, type OriginalResponse, type Originals } from '../engine/agent-engine.js';
+import { isPlain, type OriginalPart, type OriginalResponse } from '../engine/agent-engine.js';
 import { log } from '../observability.js';
 import { HIDDEN, type SecretMasker } from '../secret-masker.js';
 
@@ -65,14 +65,14 @@ const MAX_ORIGINAL = 4 * 1024 * 1024;
  * confirmation must survive a restart unchanged, so a file of their own holds them until they are answered.
  */
 export class KeptOriginals {
+  readonly all: Map<string, OriginalResponse>;
   readonly #folder: string;
-  readonly #byId: Map<string, OriginalResponse>;
   readonly #concealed: Set<string>;
   #isWaiting: boolean;
 
   private constructor(folder: string, kept: OriginalResponse[], waiting: OriginalResponse[]) {
     this.#folder = folder;
-    this.#byId = new Map([...kept, ...waiting].map((original) => [original.id, original]));
+    this.all = new Map([...kept, ...waiting].map((original) => [original.id, original]));
     this.#concealed = new Set(waiting.map(({ id }) => id));
     this.#isWaiting = waiting.length > 0;
   }
@@ -87,10 +87,6 @@ export class KeptOriginals {
     );
   }
 
-  get all(): Originals {
-    return this.#byId;
-  }
-
   /** Call this before the events of the response are written. */
   async keep(original: OriginalResponse, masker: SecretMasker): Promise<void> {
     const parts = original.parts.map((part) => shownPart(part, masker));
@@ -98,7 +94,7 @@ export class KeptOriginals {
     if (isPlain(original) && !isConcealed) {
       return;
     }
-    this.#byId.set(original.id, original);
+    this.all.set(original.id, original);
     if (isConcealed) {
       this.#concealed.add(original.id);
     }
@@ -111,7 +107,7 @@ export class KeptOriginals {
   }
 
   async setWaiting(responses: ReadonlySet<string>): Promise<void> {
-    const waiting = [...responses].flatMap((id) => (this.#concealed.has(id) ? [this.#byId.get(id)] : []));
+    const waiting = [...responses].flatMap((id) => (this.#concealed.has(id) ? [this.all.get(id)] : []));
     const file = path.join(this.#folder, WAITING_FILE);
     if (waiting.length > 0) {
       await writeFile(file, JSON.stringify(waiting), PRIVATE);
@@ -167,42 +163,31 @@ type DiskSpace = Pick<StatsFs, 'bavail' | 'bsize' | 'files' | 'ffree'>;
 
 /**
  * Room for the files of conversations on a disk that an agent has filled: without it, no message could be logged any
- * more, the one that asks for tidying up included.
+ * more, the one that asks for tidying up included. It is removed when the disk is full, and made when there is room.
  */
-export class LogReserve {
-  readonly #file: string;
-  readonly #space: () => Promise<DiskSpace>;
-
-  constructor(folder: string, space: () => Promise<DiskSpace> = async () => await statfs(folder)) {
-    this.#file = path.join(folder, RESERVE_FILE);
-    this.#space = space;
+export async function keepReserve(folder: string, space?: DiskSpace): Promise<void> {
+  const file = path.join(folder, RESERVE_FILE);
+  const { bavail, bsize, files, ffree } = space ?? (await statfs(folder));
+  // Some file systems do not count files.
+  const free = files > 0 && ffree < MIN_FILES ? 0 : bavail * bsize;
+  const isHeld = existsSync(file);
+  if (isHeld && free < RESERVE_BYTES / 2) {
+    await rm(file);
+    log('warn', 'released disk reserve', { free_bytes: free });
+  } else if (!isHeld && free > 4 * RESERVE_BYTES) {
+    await writeFile(file, randomBytes(RESERVE_BYTES), PRIVATE);
   }
+}
 
-  /** Removes the reserve when the disk is full, and makes it when there is room. */
-  async look(): Promise<void> {
-    const { bavail, bsize, files, ffree } = await this.#space();
-    // Some file systems do not count files.
-    const free = files > 0 && ffree < MIN_FILES ? 0 : bavail * bsize;
-    const isHeld = existsSync(this.#file);
-    if (isHeld && free < RESERVE_BYTES / 2) {
-      await rm(this.#file);
-      log('warn', 'released disk reserve', { free_bytes: free });
-    } else if (!isHeld && free > 4 * RESERVE_BYTES) {
-      await writeFile(this.#file, randomBytes(RESERVE_BYTES), PRIVATE);
-    }
+/** Looks now, if there is something to release, and from then on until the signal aborts. */
+export async function watchReserve(folder: string, signal: AbortSignal): Promise<void> {
+  const look = async (): Promise<void> =>
+    await keepReserve(folder).catch((error: unknown) =>
+      log('warn', 'failed to keep disk reserve', { error: errorMessage(error) }),
+    );
+  if (existsSync(path.join(folder, RESERVE_FILE))) {
+    await look();
   }
-
-  /** Looks now, if there is something to release, and from then on until the signal aborts. */
-  async watch(signal: AbortSignal): Promise<void> {
-    const look = async (): Promise<void> => {
-      await this.look().catch((error: unknown) =>
-        log('warn', 'failed to keep disk reserve', { error: errorMessage(error) }),
-      );
-    };
-    if (existsSync(this.#file)) {
-      await look();
-    }
-    const timer = setInterval(() => void look(), LOOK_MS).unref();
-    signal.addEventListener('abort', () => clearInterval(timer), { once: true });
-  }
+  const timer = setInterval(() => void look(), LOOK_MS).unref();
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
 }

@@ -192,10 +192,8 @@ function describeSecrets(secrets: CreateConversationRequest['secrets']): Convers
 }
 
 function condenserTokens(condenser: CreateConversationRequest['agent']['condenser']): number | null {
-  if (!condenser || condenser.kind === 'NoOpCondenser') {
-    return null;
-  }
-  return condenser.max_tokens ?? DEFAULT_CONDENSER_TOKENS;
+  const condenses = condenser && condenser.kind !== 'NoOpCondenser';
+  return condenses ? (condenser.max_tokens ?? DEFAULT_CONDENSER_TOKENS) : null;
 }
 
 function modelPrices({ agent, slipway }: CreateConversationRequest): ConversationRecord['modelPrices'] {

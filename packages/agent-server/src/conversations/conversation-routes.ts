@@ -15,20 +15,22 @@ import {
   tagsSchema,
   toConversationId,
 } from '@slipway/agent-protocol/conversation-schemas.js';
-import { contentText, type AgentEvent } from '@slipway/agent-protocol/events.js';
+import { contentText, conversationTitle, type AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import type { LlmProfiles, ProfileModel } from '../client-settings/client-settings.js';
+import { finalAnswer } from '../engine/agent-events.js';
 import { searchLog } from '../event-log.js';
-import { HttpError, InvalidRequestError, unknownPage } from '../http/http-error.js';
+import { existing, InvalidRequestError, unknownPage } from '../http/http-error.js';
 import {
+  isInPeriod,
   limitSchema,
   listSchema,
+  logPage,
   pageIdSchema,
   parseRequest,
+  logPeriod,
   requestedIds,
   requireConversationId,
-  sortOrderSchema,
-  timestampSchema,
 } from '../http/request-parsing.js';
 import { findPlugin } from '../skills/agent-context.js';
 import type { SkillReader } from '../skills/skill-reader.js';
@@ -66,9 +68,9 @@ const goalSchema = z.object({
   max_iterations: z.number().int().min(1).max(100).default(10),
 });
 const questionSchema = z.object({ question: z.string().min(1) });
-const titleRequestSchema = z.object({ max_length: z.number().int().min(1).max(200).default(50) }).default({
-  max_length: 50,
-});
+const titleRequestSchema = z
+  .object({ max_length: z.number().int().min(1).max(200).default(50) })
+  .prefault({});
 
 const filterSchema = z.object({
   /** Optionally behind a module path (`openhands.sdk.event.MessageEvent`). */
@@ -76,14 +78,9 @@ const filterSchema = z.object({
   source: z.enum(['agent', 'user', 'environment']).optional(),
   /** Part of a message's text, case-insensitive. */
   body: z.string().optional(),
-  timestamp__gte: timestampSchema.optional(),
-  timestamp__lt: timestampSchema.optional(),
+  ...logPeriod,
 });
-const eventSearchSchema = filterSchema.extend({
-  page_id: pageIdSchema,
-  limit: limitSchema,
-  sort_order: sortOrderSchema,
-});
+const eventSearchSchema = filterSchema.extend(logPage);
 const confirmationSchema = z.object({ accept: z.boolean(), reason: z.string().nullish() });
 
 interface ConversationRoutesOptions {
@@ -133,7 +130,7 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   router.patch('/:id', async (request, response) => {
     const conversation = conversationOf(request.params.id);
     const { title, tags } = parseRequest(descriptionSchema, 'body', request.body);
-    await conversation.change({ ...(title !== undefined && { title }), ...(tags && { tags }) });
+    await conversation.state.change({ ...(title !== undefined && { title }), ...(tags && { tags }) });
     response.json(SUCCESS);
   });
 
@@ -178,19 +175,19 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   action('switch_profile', profileSchema, (conversation, { profile_name: name }) =>
     conversation.updateCredentials(switchTo(profiles.get(name))),
   );
-  action('load_plugin', pluginSchema, async (conversation, { plugin_ref: reference }) => {
-    const { agent, workingDir } = conversation.record;
-    await conversation.addPlugin(await findPlugin(agent, workingDir, reference, skills));
+  action('load_plugin', pluginSchema, async ({ state }, { plugin_ref: reference }) => {
+    const { agent, workingDir } = state.record;
+    await state.addPlugin(await findPlugin(agent, workingDir, reference, skills));
   });
-  action('confirmation_policy', policySchema, (conversation, { policy: confirmationPolicy }) =>
-    conversation.change({ confirmationPolicy }),
+  action('confirmation_policy', policySchema, ({ state }, { policy: confirmationPolicy }) =>
+    state.change({ confirmationPolicy }),
   );
-  action('security_analyzer', analyzerSchema, (conversation, { security_analyzer: securityAnalyzer }) =>
-    conversation.change({ securityAnalyzer }),
+  action('security_analyzer', analyzerSchema, ({ state }, { security_analyzer: securityAnalyzer }) =>
+    state.change({ securityAnalyzer }),
   );
   action('switch_acp_model', modelSchema, (conversation, { model }) => conversation.switchAcpModel(model));
-  action('generate_title', titleRequestSchema, (conversation, { max_length: maxLength }) => ({
-    title: conversation.suggestTitle(maxLength),
+  action('generate_title', titleRequestSchema, ({ log }, { max_length: maxLength }) => ({
+    title: conversationTitle(log.entries, maxLength) ?? 'New conversation',
   }));
   action('ask_agent', questionSchema, async (conversation, { question }) => ({
     response: await conversation.ask(question),
@@ -202,9 +199,9 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   });
   action('events', messageSchema, (conversation, message) => conversation.addMessage(message));
   action('events/respond_to_confirmation', confirmationSchema, (conversation, { accept, reason }) =>
-    conversation.respond(accept, accept ? null : (reason ?? 'User rejected the action.')),
+    conversation.respond(accept ? null : (reason ?? 'User rejected the action.')),
   );
-  view('agent_final_response', z.unknown(), (conversation) => ({ response: conversation.finalResponse() }));
+  view('agent_final_response', z.unknown(), ({ state }) => ({ response: finalAnswer(state.events()) }));
   view('events/search', eventSearchSchema, ({ log }, query) => searchLog(log, query, eventMatcher(query)));
   view('events/count', filterSchema, ({ log }, filter) => log.entries.filter(eventMatcher(filter)).length);
 
@@ -220,11 +217,8 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   });
 
   router.get('/:id/events/:eventId', (request, response) => {
-    const event = conversationOf(request.params.id).log.get(request.params.eventId);
-    if (event === undefined) {
-      throw new HttpError(404, 'Event not found');
-    }
-    response.json(event);
+    const { log } = conversationOf(request.params.id);
+    response.json(existing(log.get(request.params.eventId), 'Event not found'));
   });
 
   return router;
@@ -267,8 +261,7 @@ function eventMatcher(filter: z.infer<typeof filterSchema>): (event: AgentEvent)
   return (event) =>
     (kind === undefined || event.kind === kind) &&
     (filter.source === undefined || event.source === filter.source) &&
-    (filter.timestamp__gte === undefined || event.timestamp >= filter.timestamp__gte) &&
-    (filter.timestamp__lt === undefined || event.timestamp < filter.timestamp__lt) &&
+    isInPeriod(event, filter) &&
     (body === undefined || messageText(event).toLowerCase().includes(body));
 }
 

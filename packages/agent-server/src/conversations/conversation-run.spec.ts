@@ -7,7 +7,7 @@ import { startRequest } from '../../test/support/agent-server-client.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import { until } from '../../../../test/support/until.js';
 import type { EngineHost } from '../engine/agent-engine.js';
-import { EventLog, isConversationEvent } from '../event-log.js';
+import { EventLog } from '../event-log.js';
 import { newRecord } from './conversation-record.js';
 import { ConversationRun, RunSlots } from './conversation-run.js';
 import { ConversationState } from './conversation-state.js';
@@ -40,7 +40,7 @@ describe('a run', () => {
 
   beforeEach(async () => {
     slots = new RunSlots(1);
-    log = await EventLog.open(folder('events.jsonl'), isConversationEvent);
+    log = await EventLog.open(folder('events.jsonl'));
   });
 
   afterEach(async () => {

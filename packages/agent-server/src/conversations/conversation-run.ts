@@ -1,6 +1,8 @@
+import pLimit, { type LimitFunction } from 'p-limit';
 import { isUserMessage, type AgentEvent } from '@slipway/agent-protocol/events.js';
+import { within } from '@slipway/common/async.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { type AgentEngine, type ExecutionStatus, settledWithin } from '../engine/agent-engine.js';
+import type { AgentEngine, ExecutionStatus } from '../engine/agent-engine.js';
 import { conversationFailure } from '../engine/limits.js';
 import { closeOpenCalls, openCalls } from '../engine/agent-events.js';
 import { HttpError } from '../http/http-error.js';
@@ -80,10 +82,10 @@ export class ConversationRun {
   }
 
   /** Resolves once the status is `running`, or after a rejection once the run has ended, if it ends soon. */
-  async confirm(accept: boolean, reason: string | null): Promise<void> {
-    await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
-    if (!accept && this.#active !== null) {
-      await settledWithin(REFUSAL_MS, this.#active.ended);
+  async confirm(rejection: string | null): Promise<void> {
+    await this.#begin((engine, signal) => engine.confirm(this.#state, rejection, signal));
+    if (rejection !== null && this.#active !== null) {
+      await within(REFUSAL_MS, this.#active.ended);
     }
   }
 
@@ -133,7 +135,7 @@ export class ConversationRun {
       await this.#state.setStatus('paused');
     } else if (immediately || this.#isQueued || openCalls(this.#state.events()).length === 0) {
       active.aborter.abort();
-      await settledWithin(ABORT_GRACE_MS, active.ended);
+      await within(ABORT_GRACE_MS, active.ended);
     } else {
       const timer = setTimeout(() => active.aborter.abort(), this.#limits.pauseGraceMs).unref();
       void active.ended.then(() => clearTimeout(timer));
@@ -150,10 +152,10 @@ export class ConversationRun {
       await this.#state.change({ wasRunning: isRun && !this.#state.pauseSignal().aborted });
       this.#state.requestPause(true);
       if (!this.#isQueued) {
-        await settledWithin(graceMs, active.ended);
+        await within(graceMs, active.ended);
       }
       active.aborter.abort();
-      await settledWithin(ABORT_GRACE_MS, active.ended);
+      await within(ABORT_GRACE_MS, active.ended);
       if (this.#state.record.status === 'running') {
         await this.#state.setStatus('paused');
       }
@@ -290,58 +292,38 @@ function endsUnanswered(events: readonly AgentEvent[]): boolean {
 
 /**
  * Limits how many agents run at once; further runs queue in order of arrival. An aborted engine keeps its slot until
- * it ends, but a queued run leaves at once: p-queue frees both at once, and p-limit takes no signal.
+ * it ends, but a queued run leaves at once, and its turn is skipped.
  */
 export class RunSlots {
-  readonly #max: number;
-  readonly #queue: (() => void)[] = [];
+  readonly #inOrder: LimitFunction;
   #inUse = 0;
   /** V8 would keep what a run no longer needs until the next one, which may be hours later (docs/adr/0049). */
   readonly #collection = setTimeout(() => this.#inUse || globalThis.gc?.(), IDLE_MS).unref();
 
   constructor(max: number) {
-    this.#max = max;
+    this.#inOrder = pLimit(max);
   }
 
   /** Waits for a slot and returns the function that releases it; null if the signal aborted first. */
   async acquire(signal: AbortSignal): Promise<(() => void) | null> {
-    if (signal.aborted) {
+    const released = Promise.withResolvers<void>();
+    const entered = new Promise<boolean>((resolve) => {
+      signal.addEventListener('abort', () => resolve(false), { once: true });
+      void this.#inOrder(async () => {
+        if (!signal.aborted) {
+          this.#inUse += 1;
+          resolve(true);
+          await released.promise;
+        }
+      });
+    });
+    if (signal.aborted || !(await entered)) {
       return null;
     }
-    if (this.#inUse < this.#max) {
-      this.#inUse += 1;
-    } else if (!(await this.#wait(signal))) {
-      return null;
-    }
-    return () => this.#release();
-  }
-
-  /** A released slot passes directly to the next in the queue, so that no newcomer can overtake. */
-  #release(): void {
-    const next = this.#queue.shift();
-    if (next === undefined) {
+    return () => {
       this.#inUse -= 1;
       this.#collection.refresh();
-    } else {
-      next();
-    }
-  }
-
-  async #wait(signal: AbortSignal): Promise<boolean> {
-    return await new Promise<boolean>((resolve) => {
-      const enter = (): void => {
-        signal.removeEventListener('abort', leave);
-        resolve(true);
-      };
-      const leave = (): void => {
-        const index = this.#queue.indexOf(enter);
-        if (index !== -1) {
-          this.#queue.splice(index, 1);
-          resolve(false);
-        }
-      };
-      signal.addEventListener('abort', leave, { once: true });
-      this.#queue.push(enter);
-    });
+      released.resolve();
+    };
   }
 }

@@ -67,65 +67,49 @@ interface ConversationStateOptions {
 export class ConversationState implements EngineHost {
   readonly log: EventLog<AgentEvent>;
   readonly draft = new DraftAnswer(
-    (text) => this.#masker.begun(text),
+    (text) => this.masker.begun(text),
     () => this.log.entries.length - 1,
   );
   readonly #options: ConversationStateOptions;
   /** Every secret that the conversation was ever given: replaced ones are still masked. */
-  readonly #knownSecrets: Set<string>;
-  #record: ConversationRecord;
-  #credentials: Credentials;
+  readonly knownSecrets: Set<string>;
+  record: ConversationRecord;
+  credentials: Credentials;
+  masker: SecretMasker;
   #lookedUp: Record<string, string> = {};
-  #masker: SecretMasker;
   #pause = new AbortController();
   #loadingSkills: Promise<void> | null = null;
   #skills: readonly Skill[] = [];
 
   constructor(options: ConversationStateOptions) {
     this.log = options.events;
-    this.#record = options.record;
+    this.record = options.record;
     this.#options = options;
-    this.#credentials = options.credentials;
-    this.#knownSecrets = new Set([...options.serverSecrets, ...secretValues(options.credentials)]);
-    this.#masker = new SecretMasker(this.#knownSecrets);
-  }
-
-  get record(): ConversationRecord {
-    return this.#record;
-  }
-
-  get credentials(): Credentials {
-    return this.#credentials;
-  }
-
-  get masker(): SecretMasker {
-    return this.#masker;
-  }
-
-  get knownSecrets(): ReadonlySet<string> {
-    return this.#knownSecrets;
+    this.credentials = options.credentials;
+    this.knownSecrets = new Set([...options.serverSecrets, ...secretValues(options.credentials)]);
+    this.masker = new SecretMasker(this.knownSecrets);
   }
 
   get settings(): EngineSettings {
-    return toEngineSettings(this.#record, this.#credentials, this.#skills);
+    return toEngineSettings(this.record, this.credentials, this.#skills);
   }
 
   /** The history up to the event that a client last moved its end to, and everything since. */
   events(): readonly AgentEvent[] {
-    const { navigations } = this.#record;
+    const { navigations } = this.record;
     return navigations.length === 0
       ? this.log.entries
       : branchUpTo(this.log, navigations, this.log.entries.length);
   }
 
   async navigate(leaf: string | null): Promise<void> {
-    const navigations = [...this.#record.navigations, { position: this.log.entries.length, leaf }];
+    const navigations = [...this.record.navigations, { position: this.log.entries.length, leaf }];
     await this.change({ navigations });
   }
 
   async append(event: NewEvent, id?: string): Promise<AgentEvent> {
     const isAnswer = event.source === 'agent' && !isOfAnotherAgent(event);
-    return await this.#write(this.#masker.value(event), isAnswer ? this.draft.end() : id);
+    return await this.#write(this.masker.value(event), isAnswer ? this.draft.end() : id);
   }
 
   showDraft(draft: (() => Draft) | null): void {
@@ -137,14 +121,14 @@ export class ConversationState implements EngineHost {
   }
 
   async keepOriginal(original: OriginalResponse): Promise<void> {
-    await this.#options.originals.keep(original, this.#masker);
+    await this.#options.originals.keep(original, this.masker);
   }
 
   toolEnvironment(): Record<string, string> {
-    const given = Object.entries(this.#credentials.secrets).flatMap(([name, secret]) =>
+    const given = Object.entries(this.credentials.secrets).flatMap(([name, secret]) =>
       secret.kind === 'StaticSecret' && secret.value !== null ? [[name, secret.value] as const] : [],
     );
-    const { git } = this.#credentials;
+    const { git } = this.credentials;
     return {
       ...this.#options.baseEnvironment,
       ...Object.fromEntries(given),
@@ -154,7 +138,7 @@ export class ConversationState implements EngineHost {
   }
 
   async setStatus(status: ExecutionStatus, also: Partial<ConversationRecord> = {}): Promise<void> {
-    if (status !== this.#record.status) {
+    if (status !== this.record.status) {
       this.draft.write(null);
       const waiting = status === 'waiting_for_confirmation' ? openCalls(this.events()) : [];
       await this.#options.originals.setWaiting(new Set(waiting.map((call) => call.llm_response_id)));
@@ -169,7 +153,7 @@ export class ConversationState implements EngineHost {
   }
 
   async addUsage(usage: Usage): Promise<void> {
-    const { iterations, promptTokens, completionTokens, costUsd, costSource } = this.#record.usage;
+    const { iterations, promptTokens, completionTokens, costUsd, costSource } = this.record.usage;
     const isNothing = usage.promptTokens === 0 && usage.completionTokens === 0 && usage.costUsd === 0;
     await this.change({
       usage: {
@@ -180,11 +164,11 @@ export class ConversationState implements EngineHost {
         costSource: isNothing ? costSource : leastCertain(costSource, usage.costSource),
       },
     });
-    await this.#writeUpdate('stats', toStats(this.#record));
+    await this.#writeUpdate('stats', toStats(this.record));
   }
 
   totals(): { iterations: number; costUsd: number } {
-    const { iterations, costUsd } = this.#record.usage;
+    const { iterations, costUsd } = this.record.usage;
     return { iterations, costUsd };
   }
 
@@ -201,7 +185,7 @@ export class ConversationState implements EngineHost {
   }
 
   memory(): EngineMemory {
-    return this.#record.memory;
+    return this.record.memory;
   }
 
   async remember(members: EngineMemory): Promise<void> {
@@ -209,12 +193,12 @@ export class ConversationState implements EngineHost {
   }
 
   async describeAgent(details: AgentDetails): Promise<void> {
-    await this.change({ agentDetails: this.#masker.value(details) });
+    await this.change({ agentDetails: this.masker.value(details) });
   }
 
   async change(part: Partial<ConversationRecord>): Promise<void> {
-    this.#record = { ...this.#record, ...part, updatedAt: new Date().toISOString() };
-    await this.#options.recordFile.save(this.#record);
+    this.record = { ...this.record, ...part, updatedAt: new Date().toISOString() };
+    await this.#options.recordFile.save(this.record);
     this.#options.onChange();
   }
 
@@ -235,7 +219,7 @@ export class ConversationState implements EngineHost {
 
   async addPlugin({ folder, skills, problems }: FoundPlugin): Promise<void> {
     await this.openSkills();
-    await this.change({ plugins: [...new Set([...(this.#record.plugins ?? []), folder])] });
+    await this.change({ plugins: [...new Set([...(this.record.plugins ?? []), folder])] });
     this.#skills = mergeSkills(this.#skills, skills);
     await this.#tellProblems(problems);
   }
@@ -247,11 +231,11 @@ export class ConversationState implements EngineHost {
   }
 
   skillsFor(message: string): TriggeredSkills | null {
-    return triggeredSkills(this.#skills, message, this.#record.activatedSkills);
+    return triggeredSkills(this.#skills, message, this.record.activatedSkills);
   }
 
   async rulesFor(file: string): Promise<string | null> {
-    const { workingDir, activatedSkills } = this.#record;
+    const { workingDir, activatedSkills } = this.record;
     const found = skillsForFile(this.#skills, workingDir, file, activatedSkills);
     if (found !== null) {
       await this.change({ activatedSkills: [...activatedSkills, ...found.names] });
@@ -260,19 +244,19 @@ export class ConversationState implements EngineHost {
   }
 
   setCredentials(credentials: Credentials): void {
-    this.#credentials = credentials;
+    this.credentials = credentials;
     this.#addSecrets(secretValues(credentials));
   }
 
   /** Fetches the secrets that are stored elsewhere; called before each run because they may change. */
   async refreshSecrets(): Promise<void> {
-    this.#lookedUp = await lookUpSecrets(this.#credentials.secrets, this.#lookedUp, this.#options.ownSecret);
+    this.#lookedUp = await lookUpSecrets(this.credentials.secrets, this.#lookedUp, this.#options.ownSecret);
     this.#addSecrets(Object.values(this.#lookedUp));
   }
 
   #addSecrets(values: string[]): void {
-    values.forEach((value) => this.#knownSecrets.add(value));
-    this.#masker = new SecretMasker(this.#knownSecrets);
+    values.forEach((value) => this.knownSecrets.add(value));
+    this.masker = new SecretMasker(this.knownSecrets);
   }
 
   /** Writes our own names and numbers, which are never masked. */

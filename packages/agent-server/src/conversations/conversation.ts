@@ -5,9 +5,9 @@ import {
 } from '@slipway/agent-protocol/conversation-api.js';
 import {
   contentText,
-  conversationTitle,
   isUserMessage,
   type AgentEvent,
+  type ConversationStateUpdateEvent,
   type TextContent,
 } from '@slipway/agent-protocol/events.js';
 import { jsonText } from '@slipway/common/json-access.js';
@@ -18,7 +18,7 @@ import {
   type ExecutionStatus,
   type Originals,
 } from '../engine/agent-engine.js';
-import { finalAnswer, rejectOpenCalls } from '../engine/agent-events.js';
+import { rejectOpenCalls } from '../engine/agent-events.js';
 import { conversationFailure } from '../engine/limits.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
@@ -30,8 +30,7 @@ import {
   branchTo,
 } from './conversation-record.js';
 import { ConversationRun, type RunLimits } from './conversation-run.js';
-import type { ConversationState, FoundPlugin } from './conversation-state.js';
-import type { DraftAnswer } from './draft-answer.js';
+import type { ConversationState } from './conversation-state.js';
 import { type Credentials, KEY_WITHHELD, mergeCredentials, missingCredentials } from './credentials.js';
 
 const MAX_NAVIGATIONS = 1_000;
@@ -45,20 +44,16 @@ export interface ConversationCopy {
 }
 
 export class Conversation {
-  readonly folder: string;
   readonly goal: ConversationGoal;
-  readonly #state: ConversationState;
   readonly #run: ConversationRun;
   #ranWithoutWork: () => void = () => undefined;
 
   constructor(
-    folder: string,
-    state: ConversationState,
+    readonly folder: string,
+    readonly state: ConversationState,
     createEngine: () => Promise<AgentEngine>,
     limits: RunLimits,
   ) {
-    this.folder = folder;
-    this.#state = state;
     this.#run = new ConversationRun(state, createEngine, limits, () => void this.goal.afterRun());
     this.goal = new ConversationGoal({
       state,
@@ -77,20 +72,16 @@ export class Conversation {
   }
 
   get record(): ConversationRecord {
-    return this.#state.record;
+    return this.state.record;
   }
 
   get log(): EventLog<AgentEvent> {
-    return this.#state.log;
-  }
-
-  get draft(): DraftAnswer {
-    return this.#state.draft;
+    return this.state.log;
   }
 
   /** Whether clients get answers as they are written without asking for that; those of other agents always, as elsewhere. */
   get streamsAnswers(): boolean {
-    return this.record.kind === 'acp' || this.#state.credentials.llmParameters.stream === true;
+    return this.record.kind === 'acp' || this.state.credentials.llmParameters.stream === true;
   }
 
   get isRunning(): boolean {
@@ -113,15 +104,6 @@ export class Conversation {
       ? this.log.entries.findLast((event) => event.kind === 'ConversationErrorEvent')
       : undefined;
     return last ? { code: last.code, detail: last.detail } : null;
-  }
-
-  get outboundAllowlist(): readonly string[] | null {
-    return this.#state.credentials.outboundAllowlist;
-  }
-
-  /** Includes secrets that were replaced. */
-  get knownSecrets(): ReadonlySet<string> {
-    return this.#state.knownSecrets;
   }
 
   /** Takes the message of a request to start, which clients repeat: an earlier one may have come only so far. */
@@ -152,9 +134,9 @@ export class Conversation {
       this.#requireCredentials();
       await this.#rejectOpenCalls();
     }
-    await this.#state.openSkills();
+    await this.state.openSkills();
     const { status } = this.record;
-    const triggered = this.#state.skillsFor(contentText(message.content));
+    const triggered = this.state.skillsFor(contentText(message.content));
     const names = triggered?.names ?? [];
     const { sender_conversation_id: sender } = message;
     const event = {
@@ -165,8 +147,8 @@ export class Conversation {
       activated_skills: names,
       extended_content: additionsTo(this.record, triggered?.text ?? null),
     };
-    await this.#state.append(event, message.id);
-    await this.#state.change({
+    await this.state.append(event, message.id);
+    await this.state.change({
       usage: { ...this.record.usage, iterations: 0 },
       activatedSkills: [...this.record.activatedSkills, ...names],
     });
@@ -175,7 +157,7 @@ export class Conversation {
       // A status of idle in between would be shown to the sender and taken for the end.
       await this.#run.startOrContinue();
     } else if (FINAL_STATUSES.has(status) && !this.isRunning) {
-      await this.#state.setStatus('idle');
+      await this.state.setStatus('idle');
     }
   }
 
@@ -190,10 +172,10 @@ export class Conversation {
     }
     this.#requireCredentials();
     if (this.record.status === 'waiting_for_confirmation') {
-      await this.#run.confirm(true, null);
+      await this.#run.confirm(null);
       return;
     }
-    if (!this.#state.events().some(isUserMessage)) {
+    if (!this.state.events().some(isUserMessage)) {
       throw new HttpError(400, 'The conversation has no message yet: there is nothing to work on.');
     }
     if (this.record.status === 'finished') {
@@ -212,17 +194,17 @@ export class Conversation {
   async pause(immediately: boolean): Promise<void> {
     await this.goal.interrupt();
     await this.#run.settle();
-    await this.#run.pause(immediately || this.#state.pauseSignal().aborted);
+    await this.#run.pause(immediately || this.state.pauseSignal().aborted);
   }
 
-  /** @throws HttpError 409 when no calls wait for confirmation */
-  async respond(accept: boolean, reason: string | null): Promise<void> {
+  /** Confirms the calls that wait, or rejects them for a reason. @throws HttpError 409 when none waits */
+  async respond(rejection: string | null): Promise<void> {
     await this.#run.settle();
     if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
       throw new HttpError(409, 'No action waits for confirmation.');
     }
     this.#requireCredentials();
-    await this.#run.confirm(accept, reason);
+    await this.#run.confirm(rejection);
   }
 
   /** Moves the agent to an event, or before the first (null). @throws HttpError 409 while it runs, 404, 501 */
@@ -241,30 +223,26 @@ export class Conversation {
         `The history can be moved at most ${MAX_NAVIGATIONS} times: fork the conversation to go on.`,
       );
     }
-    await this.#state.navigate(eventId);
+    await this.state.navigate(eventId);
     // The calls that waited, or the end of the work, may no longer be in the history.
-    await this.#state.setStatus(this.record.status === 'paused' ? 'paused' : 'idle');
+    await this.state.setStatus(this.record.status === 'paused' ? 'paused' : 'idle');
   }
 
   /** The history up to and including an event, or all of it. @throws HttpError 404 for an unknown event */
   copy(eventId: string | null): ConversationCopy {
     this.#requireOwnHistory();
     const { navigations } = this.record;
-    const events = eventId === null ? this.#state.events() : branchTo(this.log, navigations, eventId);
+    const events = eventId === null ? this.state.events() : branchTo(this.log, navigations, eventId);
     if (events === null) {
       throw new HttpError(404, 'Unknown from_event_id: the conversation has no such event.');
     }
-    const { credentials } = this.#state;
-    return { record: this.record, credentials, events: [...events], originals: this.#state.originals() };
-  }
-
-  finalResponse(): string {
-    return finalAnswer(this.#state.events());
+    const { credentials } = this.state;
+    return { record: this.record, credentials, events: [...events], originals: this.state.originals() };
   }
 
   async ask(question: string): Promise<string> {
     this.#requireCredentials();
-    return this.#state.masker.text(await this.#run.ask(question));
+    return this.state.masker.text(await this.#run.ask(question));
   }
 
   /** Starts an agent that is not our own. @throws HttpError 400 with the reason when it cannot be started */
@@ -293,24 +271,10 @@ export class Conversation {
     return await this.#run.condense();
   }
 
-  async change(
-    members: Partial<Pick<ConversationRecord, 'title' | 'tags' | 'confirmationPolicy' | 'securityAnalyzer'>>,
-  ): Promise<void> {
-    await this.#state.change(members);
-  }
-
-  suggestTitle(maxLength: number): string {
-    return conversationTitle(this.log.entries, maxLength) ?? 'New conversation';
-  }
-
-  async addPlugin(plugin: FoundPlugin): Promise<void> {
-    await this.#state.addPlugin(plugin);
-  }
-
   /** Replaces the given members, in memory only. An active run uses the new ones from its next step on. */
   async updateCredentials(update: CredentialsUpdate): Promise<void> {
-    this.#state.setCredentials(mergeCredentials(this.#state.credentials, update));
-    await this.#state.change(recordUpdate(this.record, update));
+    this.state.setCredentials(mergeCredentials(this.state.credentials, update));
+    await this.state.change(recordUpdate(this.record, update));
     await this.#reportWithheldKey();
   }
 
@@ -321,7 +285,7 @@ export class Conversation {
   }
 
   #requireCredentials(): void {
-    const missing = missingCredentials(this.record, this.#state.credentials);
+    const missing = missingCredentials(this.record, this.state.credentials);
     if (missing !== null) {
       throw new HttpError(400, missing);
     }
@@ -332,7 +296,7 @@ export class Conversation {
       await work;
     } catch (error) {
       if (error instanceof AgentUnavailableError) {
-        throw new HttpError(400, this.#state.masker.text(error.message));
+        throw new HttpError(400, this.state.masker.text(error.message));
       }
       throw error;
     }
@@ -349,10 +313,10 @@ export class Conversation {
   async #reportWithheldKey(): Promise<void> {
     const last = this.log.entries.at(-1);
     const isReported = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;
-    const { credentials } = this.#state;
+    const { credentials } = this.state;
     const detail = credentials.llmKeyWithheld ? missingCredentials(this.record, credentials) : null;
     if (this.record.wasRunning && detail !== null && !isReported) {
-      await this.#state.append(conversationFailure(KEY_WITHHELD, detail));
+      await this.state.append(conversationFailure(KEY_WITHHELD, detail));
       await this.log.sync();
     }
   }
@@ -362,12 +326,12 @@ export class Conversation {
     if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
       return;
     }
-    await rejectOpenCalls(this.#state, 'The user wrote a message instead of confirming the action.');
-    await this.#state.setStatus('idle');
+    await rejectOpenCalls(this.state, 'The user wrote a message instead of confirming the action.');
+    await this.state.setStatus('idle');
   }
 }
 
-function isStatusChange(event: AgentEvent): boolean {
+export function isStatusChange(event: AgentEvent): event is ConversationStateUpdateEvent {
   return event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status';
 }
 

@@ -9,8 +9,8 @@ import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-prot
 import type { AgentServerOptions } from '../command-line.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/agent-events.js';
-import { EventLog, isConversationEvent } from '../event-log.js';
-import { HttpError } from '../http/http-error.js';
+import { EventLog } from '../event-log.js';
+import { existing, HttpError } from '../http/http-error.js';
 import { agentSpan, log } from '../observability.js';
 import { resolvePath } from '../tool-view.js';
 import { proxySecrets, SecretMasker } from '../secret-masker.js';
@@ -18,11 +18,11 @@ import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
 import { ConversationState } from './conversation-state.js';
 import { type RunLimits, RunSlots } from './conversation-run.js';
-import { Conversation, type ConversationCopy } from './conversation.js';
+import { Conversation, type ConversationCopy, isStatusChange } from './conversation.js';
 import {
   type Credentials,
-  credentialsFromRequest,
   credentialsOf,
+  mergeCredentials,
   NO_CREDENTIALS,
   type OwnSecret,
 } from './credentials.js';
@@ -73,18 +73,14 @@ export class Conversations {
     return this.#byId.get(id);
   }
 
-  masker(): SecretMasker {
-    const known = this.all().flatMap(({ knownSecrets }) => [...knownSecrets]);
-    return new SecretMasker([...this.#serverSecrets, ...known]);
+  masker(secrets: readonly string[]): SecretMasker {
+    const known = this.all().flatMap(({ state }) => [...state.knownSecrets]);
+    return new SecretMasker([...secrets, ...this.#serverSecrets, ...known]);
   }
 
   /** @throws HttpError 404 */
   get(id: string): Conversation {
-    const conversation = this.find(id);
-    if (conversation === undefined) {
-      throw new HttpError(404, 'Conversation not found');
-    }
-    return conversation;
+    return existing(this.find(id), 'Conversation not found');
   }
 
   /** A conversation that ran is paused, its open calls closed. One that cannot be read stays on disk and is logged. */
@@ -97,10 +93,7 @@ export class Conversations {
         try {
           await this.#loadFrom(path.join(folder, name));
         } catch (error) {
-          log('error', 'failed to load conversation', {
-            name,
-            error: errorMessage(error),
-          });
+          log('error', 'failed to load conversation', { name, error: errorMessage(error) });
         }
       }),
     );
@@ -110,14 +103,13 @@ export class Conversations {
   async start(request: CreateConversationRequest): Promise<{ conversation: Conversation; created: boolean }> {
     const id = request.conversation_id ?? randomUUID();
     return await this.#turns.run(id, async () => {
-      const existing = this.find(id);
-      await existing?.updateCredentials(credentialsOf(request));
-      const conversation =
-        existing ?? (await agentSpan('create conversation', () => this.#create(id, request)));
+      const known = this.find(id);
+      await known?.updateCredentials(credentialsOf(request));
+      const conversation = known ?? (await agentSpan('create conversation', () => this.#create(id, request)));
       if (request.initial_message) {
-        await conversation.begin(request.initial_message, existing === undefined);
+        await conversation.begin(request.initial_message, known === undefined);
       }
-      return { conversation, created: existing === undefined };
+      return { conversation, created: known === undefined };
     });
   }
 
@@ -163,7 +155,8 @@ export class Conversations {
     await mkdir(folder, { recursive: true });
     const record = newRecord(id, workingDir, request);
     await recordFileIn(folder).save(record);
-    const state = await this.#openState(folder, record, credentialsFromRequest(request));
+    const credentials = mergeCredentials(NO_CREDENTIALS, credentialsOf(request));
+    const state = await this.#openState(folder, record, credentials);
     const conversation = this.#add(state, folder);
     try {
       await conversation.prepare();
@@ -226,7 +219,7 @@ export class Conversations {
     return new ConversationState({
       record,
       recordFile: recordFileIn(folder),
-      events: await EventLog.open(path.join(folder, EVENTS_FILE), isConversationEvent),
+      events: await EventLog.open(path.join(folder, EVENTS_FILE)),
       originals: await KeptOriginals.open(folder),
       credentials,
       baseEnvironment: this.#options.environment,
@@ -268,11 +261,7 @@ function recordFileIn(folder: string): RecordFile {
 /** Whether the user had paused the run that the server's end interrupted; if so, it need not continue. */
 function isPauseRequested(events: readonly AgentEvent[]): boolean {
   const last = events.findLast(
-    (event) =>
-      event.kind === 'PauseEvent' ||
-      (event.kind === 'ConversationStateUpdateEvent' &&
-        event.key === 'execution_status' &&
-        event.value === 'running'),
+    (event) => event.kind === 'PauseEvent' || (isStatusChange(event) && event.value === 'running'),
   );
   return last?.kind === 'PauseEvent';
 }

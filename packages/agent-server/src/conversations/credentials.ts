@@ -76,10 +76,6 @@ export function credentialsOf({ agent, slipway, secrets }: CreateConversationReq
   };
 }
 
-export function credentialsFromRequest(request: CreateConversationRequest): Credentials {
-  return mergeCredentials(NO_CREDENTIALS, credentialsOf(request));
-}
-
 /** A new address without a key drops the old key and parameters, because both belong to the old address. */
 export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
   const model = mergeModel(old.model, update);
@@ -196,8 +192,8 @@ export function missingCredentials(
 
 /** Only the origin: the rest of an address may be secret. */
 function originNote(baseUrl: string | null): string {
-  const text = baseUrl?.trim() ?? '';
-  return URL.canParse(text) ? ` at ${new URL(text).origin}` : '';
+  const url = URL.parse(baseUrl?.trim() ?? '');
+  return url === null ? '' : ` at ${url.origin}`;
 }
 
 /** Skips entries with neither command nor URL; null if none are left. */

@@ -24,7 +24,8 @@ export class DraftAnswer {
   readonly #anchor: () => number;
   readonly #listeners = new Set<() => void>();
   #written: (() => Draft) | null = null;
-  #told: ToldDraft | null = null;
+  /** The latest one, or null if it was thrown away. It may be in the log by now. */
+  told: ToldDraft | null = null;
   /** Whether what was told is of what is being written. */
   #isTold = false;
   /** What was told, unmasked: it is not masked again with each piece. */
@@ -34,11 +35,6 @@ export class DraftAnswer {
   constructor(mask: SecretMasker['begun'], anchor: () => number) {
     this.#mask = mask;
     this.#anchor = anchor;
-  }
-
-  /** The latest one, or null if it was thrown away. It may be in the log by now. */
-  get told(): ToldDraft | null {
-    return this.#told;
   }
 
   /** @returns a function that ends it */
@@ -60,7 +56,7 @@ export class DraftAnswer {
 
   /** It is complete. @returns the id of its event; undefined: it was not told */
   end(): string | undefined {
-    const id = this.#isTold ? this.#told?.id : undefined;
+    const id = this.#isTold ? this.told?.id : undefined;
     this.#written = null;
     this.#isTold = false;
     return id;
@@ -75,7 +71,7 @@ export class DraftAnswer {
   #tell(): void {
     this.#timer = undefined;
     const written = this.#written?.() ?? NOTHING;
-    const told = this.#isTold ? this.#told : null;
+    const told = this.#isTold ? this.told : null;
     const goesOn =
       written.text.startsWith(this.#source.text) && written.reasoning.startsWith(this.#source.reasoning);
     const [before, source] = told !== null && goesOn ? [told, this.#source] : [NOTHING, NOTHING];
@@ -98,7 +94,7 @@ export class DraftAnswer {
   }
 
   #show(told: ToldDraft | null): void {
-    this.#told = told;
+    this.told = told;
     this.#isTold = told !== null;
     this.#listeners.forEach((listener) => listener());
   }

@@ -3,7 +3,7 @@ import type { ConfirmationPolicy, SecurityAnalyzer } from '@slipway/agent-protoc
 import { startSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import { startRequest } from '../../test/support/agent-server-client.js';
 import { newRecord } from './conversation-record.js';
-import { credentialsFromRequest } from './credentials.js';
+import { credentialsOf, mergeCredentials, NO_CREDENTIALS } from './credentials.js';
 import { toConfirmationPolicy, toEngineSettings } from './engine-settings.js';
 
 const risky = (
@@ -46,6 +46,10 @@ it.each([
 ])('condenses above %s', (_, condenser, max_input_tokens, expected) => {
   const llm = { model: 'openai/fake', max_input_tokens };
   const request = startSchema.parse(startRequest({ agent: { kind: 'Agent', llm, condenser } }));
-  const settings = toEngineSettings(newRecord('c0ffee', '/', request), credentialsFromRequest(request), []);
+  const settings = toEngineSettings(
+    newRecord('c0ffee', '/', request),
+    mergeCredentials(NO_CREDENTIALS, credentialsOf(request)),
+    [],
+  );
   expect(settings.condenserTokens).toBe(expected);
 });

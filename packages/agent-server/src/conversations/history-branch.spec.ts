@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { EventLog, isConversationEvent } from '../event-log.js';
+import { EventLog } from '../event-log.js';
 import { branchTo, branchUpTo, type Navigation } from './conversation-record.js';
 import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
 
@@ -8,7 +8,7 @@ const folder = temporaryFolder();
 let log: EventLog<AgentEvent>;
 
 beforeEach(async () => {
-  log = await EventLog.open(folder('events.jsonl'), isConversationEvent);
+  log = await EventLog.open(folder('events.jsonl'));
   for (const id of 'abcdef') {
     await log.append(({ timestamp }) => ({ kind: 'PauseEvent', source: 'user', id, timestamp }));
   }

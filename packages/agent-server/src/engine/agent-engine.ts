@@ -86,7 +86,6 @@ export interface Usage {
   isStep: boolean;
 }
 
-/** An answer so far. */
 export interface Draft {
   text: string;
   reasoning: string;
@@ -123,13 +122,11 @@ export interface EngineHost {
 export abstract class AgentEngine {
   /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status. */
   abstract run(host: EngineHost, signal: AbortSignal): Promise<void>;
-  /** Runs the waiting calls and continues as `run` does; or rejects them and stays idle, unless the agent responds. */
-  abstract confirm(
-    host: EngineHost,
-    accept: boolean,
-    reason: string | null,
-    signal: AbortSignal,
-  ): Promise<void>;
+  /**
+   * Runs the waiting calls and continues as `run` does; or rejects them for a reason and stays idle, unless the agent
+   * responds.
+   */
+  abstract confirm(host: EngineHost, rejection: string | null, signal: AbortSignal): Promise<void>;
   /** Records only the usage; may be called during a run. @throws AgentUnavailableError with a reason for the user */
   abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
   /** However short; false if nothing was done. Changes the status only on failure. Never called during a run. */
@@ -144,13 +141,6 @@ export abstract class AgentEngine {
 /** The agent cannot answer now; the message is for the user. */
 export class AgentUnavailableError extends Error {
   override readonly name = 'AgentUnavailableError';
-}
-
-/** Resolves when the engine's work does, or after that time; what has not ended by then goes on. */
-export async function settledWithin(milliseconds: number, work: Promise<void>): Promise<void> {
-  const time = Promise.withResolvers<void>();
-  const timer = setTimeout(time.resolve, milliseconds);
-  await Promise.race([work, time.promise]).finally(() => clearTimeout(timer));
 }
 
 export type AgentKind = 'native' | 'acp';

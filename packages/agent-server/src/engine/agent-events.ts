@@ -5,6 +5,7 @@ import {
   type AgentEvent,
   contentText,
   isOfAnotherAgent,
+  type Observation,
   type ObservationEvent,
   type UserRejectObservation,
 } from '@slipway/agent-protocol/events.js';
@@ -93,10 +94,14 @@ async function failAcpCalls(host: EventWriter, error: string): Promise<void> {
   }
 }
 
-export function callError(
-  { tool_name, tool_call_id }: Pick<ActionEvent, 'tool_name' | 'tool_call_id'>,
-  error: string,
-): NewEvent {
+export type LoggedCall = Pick<ActionEvent, 'id' | 'tool_name' | 'tool_call_id'>;
+
+export function callResult({ id, tool_name, tool_call_id }: LoggedCall, observation: Observation): NewEvent {
+  const ids = { tool_name, tool_call_id, action_id: id };
+  return { kind: 'ObservationEvent', source: 'environment', ...ids, observation };
+}
+
+export function callError({ tool_name, tool_call_id }: LoggedCall, error: string): NewEvent {
   return { kind: 'AgentErrorEvent', source: 'agent', tool_name, tool_call_id, error };
 }
 

@@ -12,20 +12,16 @@ export function limitReached(
   { iterations, costUsd }: { iterations: number; costUsd: number },
 ): Limit | null {
   if (maxBudget !== null && costUsd >= maxBudget) {
-    return {
-      code: 'MaxBudgetReached',
-      detail:
-        `The conversation has cost ${costUsd.toFixed(4)} USD and its limit (max_budget_per_task) is ` +
-        `${maxBudget} USD. Raise it in the settings and send a message to go on.`,
-    };
+    const detail =
+      `The conversation has cost ${costUsd.toFixed(4)} USD and its limit (max_budget_per_task) is ` +
+      `${maxBudget} USD. Raise it in the settings and send a message to go on.`;
+    return { code: 'MaxBudgetReached', detail };
   }
   if (iterations >= maxIterations) {
-    return {
-      code: 'MaxIterationsReached',
-      detail:
-        `The agent made ${iterations} steps and its limit (max_iterations) is ${maxIterations}. Send a message to ` +
-        `let it go on with a new count.`,
-    };
+    const detail =
+      `The agent made ${iterations} steps and its limit (max_iterations) is ${maxIterations}. Send a message to ` +
+      `let it go on with a new count.`;
+    return { code: 'MaxIterationsReached', detail };
   }
   return null;
 }
@@ -65,13 +61,13 @@ export async function failRun(host: EngineHost, code: string, detail: string): P
   await host.setStatus('error');
 }
 
-interface CountedResponse extends CachedTokens {
+export interface CountedResponse extends CachedTokens {
   text: string;
   calls: readonly unknown[];
   /** The provider's count, like `completionTokens`; null if it gave none. */
   promptTokens: number | null;
   completionTokens: number | null;
-  /** What the provider charges; if null, the known prices count. */
+  /** What the provider charges, in USD; if null, the known prices count. */
   costUsd: number | null;
 }
 

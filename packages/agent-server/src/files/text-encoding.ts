@@ -35,18 +35,12 @@ export function decodeText(bytes: Uint8Array): { text: string; encoding: TextEnc
 
 /** Returns null if the encoding lacks one of the characters. */
 export function encodeText(text: string, encoding: TextEncoding): Buffer | null {
-  switch (encoding) {
-    case 'utf-8':
-      return Buffer.from(text);
-    case 'utf-16le':
-      return Buffer.from(text, 'utf16le');
-    case 'utf-16be':
-      return Buffer.from(text, 'utf16le').swap16();
-    case 'windows-1252': {
-      const codes = Array.from(text, (character) => WINDOWS_1252.get(character) ?? -1);
-      return codes.includes(-1) ? null : Buffer.from(codes);
-    }
+  if (encoding === 'windows-1252') {
+    const codes = Array.from(text, (character) => WINDOWS_1252.get(character) ?? -1);
+    return codes.includes(-1) ? null : Buffer.from(codes);
   }
+  const bytes = Buffer.from(text, encoding === 'utf-8' ? 'utf8' : 'utf16le');
+  return encoding === 'utf-16be' ? bytes.swap16() : bytes;
 }
 
 /** The first character that an encoding does not have. */

@@ -47,6 +47,16 @@ export class WorkspaceFileError extends Error {
   }
 }
 
+/** Handles failures: null in place of one of these, or of any where none is named. @throws every other error */
+export function nullIf(...failures: readonly FileFailure[]): (error: unknown) => null {
+  return (error) => {
+    if (error instanceof WorkspaceFileError && (failures.length === 0 || failures.includes(error.failure))) {
+      return null;
+    }
+    throw error;
+  };
+}
+
 interface OpenFile {
   /** The path with its links resolved. */
   path: string;
@@ -86,17 +96,15 @@ export class WorkspaceFiles {
   }
 
   async view(file: string, maxBytes: number): Promise<ViewedPath> {
-    return await this.#run(
-      { name: 'view', file, limit: maxBytes },
-      async ({ kind, path: real, size, body }) => {
-        if (kind === 'file') {
-          return { kind, path: real, content: await bytesUpTo(exactly(body, size, file), size) };
-        }
-        const names = (await bytesUpTo(body, MAX_LIST_BYTES)).toString('utf8').split('\0').slice(0, -1);
-        const isCut = names.length > MAX_ENTRIES;
-        return { kind: 'folder', path: real, names: names.slice(0, MAX_ENTRIES), isCut };
-      },
-    );
+    const operation = { name: 'view', file, limit: maxBytes } as const;
+    return await this.#run(operation, async ({ kind, path: real, size, body }) => {
+      if (kind === 'file') {
+        return { kind, path: real, content: await bytesUpTo(exactly(body, size, file), size) };
+      }
+      const names = (await bytesUpTo(body, MAX_LIST_BYTES)).toString('utf8').split('\0').slice(0, -1);
+      const isCut = names.length > MAX_ENTRIES;
+      return { kind: 'folder', path: real, names: names.slice(0, MAX_ENTRIES), isCut };
+    });
   }
 
   /** Refuses a file larger than `maxBytes`. `rest` is the path below `file`, a text for `printf %b`. */
@@ -118,13 +126,8 @@ export class WorkspaceFiles {
    * @throws also whatever the content throws
    */
   async write(file: string, content: AsyncIterable<Uint8Array>): Promise<{ path: string; links: number }> {
-    return await this.#run(
-      { name: 'write', file, isStream: true, content },
-      async ({ path, size: links }) => ({
-        path,
-        links,
-      }),
-    );
+    const operation = { name: 'write', file, isStream: true, content } as const;
+    return await this.#run(operation, async ({ path, size: links }) => ({ path, links }));
   }
 
   async remove(file: string): Promise<void> {
@@ -192,17 +195,16 @@ async function readReply(stdout: Readable, file: string): Promise<Reply> {
       break;
     }
     header = Buffer.concat([header, value]);
-    const ends = endsOfFields(header);
-    if (ends !== null) {
-      const [kind, size, real] = header.subarray(0, ends).toString('utf8').split('\0');
+    const [fields] = FIELDS.exec(header.toString('latin1')) ?? [];
+    if (fields !== undefined) {
+      const [kind = '', size, real = ''] = header.subarray(0, fields.length).toString('utf8').split('\0');
       const bytes = Number(size);
-      if (real?.startsWith('/') || kind === 'error') {
-        const rest = header.subarray(ends + 1);
+      if (real.startsWith('/') || kind === 'error') {
         return {
-          kind: kind ?? '',
+          kind,
           size: Number.isSafeInteger(bytes) && bytes >= 0 ? bytes : 0,
-          path: real ?? '',
-          body: joined(rest, chunks),
+          path: real,
+          body: joined(header.subarray(fields.length), chunks),
         };
       }
       break;
@@ -211,13 +213,8 @@ async function readReply(stdout: Readable, file: string): Promise<Reply> {
   throw new WorkspaceFileError('changed', file);
 }
 
-/** Offset at which the third field of a header ends; null while the header is incomplete. */
-function endsOfFields(header: Buffer): number | null {
-  const first = header.indexOf(0);
-  const second = first === -1 ? -1 : header.indexOf(0, first + 1);
-  const third = second === -1 ? -1 : header.indexOf(0, second + 1);
-  return third === -1 ? null : third;
-}
+/** Three fields, each with a zero byte behind it. */
+const FIELDS = /^(?:[^\0]*\0){3}/;
 
 async function* joined(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
   if (first.length > 0) {

@@ -255,13 +255,14 @@ export function submoduleUrl(url: string, parentUrl: string): string | null {
   const [, scpHost, scpPath] = SCP_LIKE.exec(url) ?? [];
   let resolved: URL | null = null;
   if (/^\.\.?\//.test(url)) {
-    resolved = parsed(url, `${parentUrl.replace(/\/+$/, '')}/`);
+    resolved = URL.parse(url, `${parentUrl.replace(/\/+$/, '')}/`);
   } else if (scpHost !== undefined && scpPath !== undefined) {
-    resolved = scpHost === parent.hostname ? parsed(`/${scpPath.replace(/^\/+/, '')}`, parent.origin) : null;
+    const path = `/${scpPath.replace(/^\/+/, '')}`;
+    resolved = scpHost === parent.hostname ? URL.parse(path, parent.origin) : null;
   } else {
-    const given = parsed(url);
+    const given = URL.parse(url);
     const isSsh = given?.protocol === 'ssh:' && given.hostname === parent.hostname;
-    resolved = isSsh ? parsed(given.pathname, parent.origin) : given;
+    resolved = isSsh ? URL.parse(given.pathname, parent.origin) : given;
   }
   if (resolved?.origin !== parent.origin) {
     return null;
@@ -269,8 +270,4 @@ export function submoduleUrl(url: string, parentUrl: string): string | null {
   resolved.username = '';
   resolved.password = '';
   return resolved.href;
-}
-
-function parsed(url: string, base?: string): URL | null {
-  return URL.canParse(url, base) ? new URL(url, base) : null;
 }

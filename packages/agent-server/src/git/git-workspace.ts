@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { GitChange, GitCommit, GitCommitsPage, GitDiff } from '@slipway/agent-protocol/git.js';
-import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
+import { nullIf, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { HttpError } from '../http/http-error.js';
 import { commandOutput } from '../process-tree.js';
 import { scriptInView, type ToolView } from '../tool-view.js';
@@ -23,13 +23,14 @@ for git in ./*/.git; do
 done
 `;
 
-async function nestedRepositories(view: ToolView, folder: string): Promise<string[]> {
+async function nestedRepositories(view: ToolView, folder: string): Promise<WorkingTree[]> {
   const find = scriptInView(view, FIND_SCRIPT, [folder, String(MAX_REPOSITORIES)]);
   const { output } = await commandOutput(
     { ...find, timeoutMs: FIND_TIMEOUT_MS },
     MAX_REPOSITORIES * MAX_NAME_BYTES,
   );
-  return output.split('\0').slice(0, -1);
+  const names = output.split('\0').slice(0, -1);
+  return names.map((name) => ({ folder: path.join(folder, name), name }));
 }
 
 interface WorkingTree {
@@ -97,7 +98,7 @@ async function firstCommit(view: ToolView, folder: string, names: readonly strin
 const MAX_DIFF_BYTES = 1_000_000;
 const TOO_LARGE = 'The file is too large to be compared.';
 const UNREADABLE = 'git cannot read this repository.';
-const NO_FILE: ReadonlySet<FileFailure> = new Set(['missing', 'folder', 'special', 'blocked']);
+const NO_FILE = ['missing', 'folder', 'special', 'blocked'] as const;
 /** Statuses by the letters of `git diff --name-status`; every other letter means `UPDATED`. */
 const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
 // Clients expect a rename as a deletion and an addition.
@@ -123,10 +124,7 @@ export class GitWorkspace {
   /** Also of repositories directly in the folder, and of its repository's other working trees. Null compares with `comparisonBase`. @throws WorkspaceFileError */
   async changes(given: string, ref: string | null): Promise<GitChange[]> {
     const folder = await this.#files.resolve(given);
-    const direct = (await nestedRepositories(this.#view, folder)).map((name) => ({
-      folder: path.join(folder, name),
-      name,
-    }));
+    const direct = await nestedRepositories(this.#view, folder);
     const trees = await this.#otherTrees(folder, await this.#files.resolve(this.#workspace));
     const nested = [
       ...direct,
@@ -197,7 +195,7 @@ export class GitWorkspace {
 
   /** The diff of the first file that has a side; null if none has. */
   async #diff(given: string, sidesOf: (candidate: Candidate) => Promise<GitDiff>): Promise<GitDiff | null> {
-    for (const candidate of await this.#candidates(given)) {
+    for await (const candidate of this.#candidates(given)) {
       if (!(await this.#isRepository(candidate.folder))) {
         return { modified: null, original: null };
       }
@@ -206,19 +204,14 @@ export class GitWorkspace {
         return { modified: modified ?? '', original: original ?? '' };
       }
     }
-    const elsewhere = await this.#inOtherTree(given);
-    const { modified = null, original = null } = elsewhere === null ? {} : await sidesOf(elsewhere);
-    return original === null && modified === null
-      ? null
-      : { modified: modified ?? '', original: original ?? '' };
+    return null;
   }
 
   /** Working trees of the same repository below the workspace, beside that of the folder. */
   async #otherTrees(folder: string, workspace: string): Promise<WorkingTree[]> {
     const listed = (await runGit(this.#view, folder, ['worktree', 'list', '--porcelain'])) ?? '';
     const named = Array.from(listed.matchAll(/^worktree (.+)$/gm), ([, place = '']) => place);
-    const resolve = (given: string): Promise<string | null> =>
-      this.#files.resolve(given).catch(nullIfOutside);
+    const resolve = (given: string): Promise<string | null> => this.#files.resolve(given).catch(nullIf());
     const places = await Promise.all(named.slice(0, MAX_REPOSITORIES).map(resolve));
     const trees = places.flatMap((place): WorkingTree[] => {
       const base = place !== null && isBelow(place, folder) ? folder : workspace;
@@ -231,7 +224,7 @@ export class GitWorkspace {
   }
 
   /** The file that a change of another working tree is shown as: its name begins at the workspace. */
-  async #inOtherTree(given: string): Promise<Candidate | null> {
+  async #inOtherTree(given: string): Promise<Candidate[]> {
     const file = await this.#files.resolve(given);
     const workspace = await this.#files.resolve(this.#workspace);
     const folder = await this.#files.enclosingFolder(path.dirname(file));
@@ -239,26 +232,29 @@ export class GitWorkspace {
     const meant = path.join(workspace, path.relative(top, file));
     const trees = await this.#otherTrees(folder, workspace);
     if (!trees.some((tree) => isBelow(meant, tree.folder))) {
-      return null;
+      return [];
     }
     const above = await this.#files.enclosingFolder(path.dirname(meant));
-    return { folder: above, name: printable(path.relative(above, meant)), file: meant, rest: '' };
+    return [{ folder: above, name: printable(path.relative(above, meant)), file: meant, rest: '' }];
   }
 
-  /** What a path can mean: a file of that name, or one whose name is shown like that because it is not UTF-8. */
-  async #candidates(given: string): Promise<Candidate[]> {
+  /**
+   * What a path can mean: a file of that name, one whose name is shown like that because it is not UTF-8, or one of
+   * another working tree.
+   */
+  async *#candidates(given: string): AsyncGenerator<Candidate, void> {
     const file = await this.#files.resolve(given);
     // A deleted file's own folder may be gone with it.
     const folder = await this.#files.enclosingFolder(path.dirname(file));
-    const plain = { folder, name: printable(path.relative(folder, file)), file, rest: '' };
+    yield { folder, name: printable(path.relative(folder, file)), file, rest: '' };
     const escaped = parseEscapedPath(given);
-    if (escaped === null) {
-      return [plain];
+    if (escaped !== null) {
+      const parent = await this.#files.resolve(escaped.parent);
+      const above = await this.#files.enclosingFolder(parent);
+      const name = [printable(path.relative(above, parent)), escaped.rest].filter((part) => part !== '');
+      yield { folder: above, name: name.join('/'), file: parent, rest: escaped.rest };
     }
-    const parent = await this.#files.resolve(escaped.parent);
-    const above = await this.#files.enclosingFolder(parent);
-    const name = [printable(path.relative(above, parent)), escaped.rest].filter((part) => part !== '');
-    return [plain, { folder: above, name: name.join('/'), file: parent, rest: escaped.rest }];
+    yield* await this.#inOtherTree(given);
   }
 
   async #changesIn(folder: string, ref: string | null): Promise<GitChange[]> {
@@ -279,18 +275,11 @@ export class GitWorkspace {
 
   async #modified(file: string, rest: string): Promise<string | null> {
     try {
-      return (await this.#files.read(file, MAX_DIFF_BYTES, rest)).toString('utf8');
+      const content = await this.#files.read(file, MAX_DIFF_BYTES, rest).catch(nullIf(...NO_FILE));
+      return content?.toString('utf8') ?? null;
     } catch (error) {
-      if (!(error instanceof WorkspaceFileError)) {
-        throw error;
-      }
-      if (error.failure === 'large') {
-        throw new HttpError(400, TOO_LARGE);
-      }
-      if (NO_FILE.has(error.failure)) {
-        return null;
-      }
-      throw error;
+      const isLarge = error instanceof WorkspaceFileError && error.failure === 'large';
+      throw isLarge ? new HttpError(400, TOO_LARGE) : error;
     }
   }
 
@@ -345,13 +334,6 @@ function required(output: string | null): string {
     throw new HttpError(400, UNREADABLE);
   }
   return output;
-}
-
-function nullIfOutside(error: unknown): null {
-  if (error instanceof WorkspaceFileError) {
-    return null;
-  }
-  throw error;
 }
 
 function isBelow(place: string, folder: string): boolean {

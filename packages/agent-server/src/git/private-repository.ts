@@ -4,8 +4,15 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import type { GitServerCredential, PrepareRequest } from '@slipway/agent-protocol/git.js';
 import type { CloneFilter } from '@slipway/common/clone-part.js';
-import { type GitOutcome, outcomeOf, ownConfiguration, runGit, trustedGit } from './run-git.js';
-import { startProcess } from '../process-tree.js';
+import {
+  failedOutcome,
+  type GitOutcome,
+  outcomeOf,
+  ownConfiguration,
+  runGit,
+  trustedGit,
+} from './run-git.js';
+import { type RunCommandOptions, startProcess } from '../process-tree.js';
 import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
 
 const TRANSFER_TIMEOUT_MS = 600_000;
@@ -95,11 +102,7 @@ export class PrivateRepository {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const known = await this.ask(...list);
       if (known === null) {
-        return {
-          ok: false,
-          timedOut: false,
-          output: 'There are too many files for a clone of a part of them.',
-        };
+        return failedOutcome('There are too many files for a clone of a part of them.');
       }
       const missing = known
         .split('\n')
@@ -116,7 +119,7 @@ export class PrivateRepository {
         return fetched;
       }
     }
-    return { ok: false, timedOut: false, output: `The files of ${commit} could not be fetched.` };
+    return failedOutcome(`The files of ${commit} could not be fetched.`);
   }
 
   static async #within<Outcome>(
@@ -156,16 +159,14 @@ export class PrivateRepository {
     variables: Record<string, string> = {},
     input?: Readable,
   ): Promise<GitOutcome> {
-    const { credentials, environment, signal, timeoutMs = TRANSFER_TIMEOUT_MS } = this.#options;
+    const cwd = this.#folder;
     return await trustedGit({
+      timeoutMs: TRANSFER_TIMEOUT_MS,
+      ...this.#options,
       args,
-      cwd: this.#folder,
-      environment,
-      credentials,
+      cwd,
       variables,
-      timeoutMs,
-      signal,
-      ...(input && { input }),
+      input,
     });
   }
 
@@ -274,12 +275,9 @@ function missingDefault(named: string | null, taken: string | null): string {
 
 const LOCAL_BRANCH = /^refs\/heads\//;
 
-export interface ViewScript {
+export interface ViewScript extends Pick<RunCommandOptions, 'timeoutMs' | 'signal' | 'input'> {
   script: string;
   args: readonly string[];
-  timeoutMs: number;
-  signal?: AbortSignal | undefined;
-  input?: Readable;
   maxOutput?: number;
 }
 

@@ -19,9 +19,13 @@ import {
   runInView,
   type ViewScript,
 } from './private-repository.js';
-import { repositoryCredentials, prepareFailure, prepareRepository } from './repository-preparation.js';
-import { currentBranch, type GitOutcome, runGit, gitSecrets } from './run-git.js';
-import type { WorkspaceFiles } from '../files/workspace-files.js';
+import {
+  repositoryCredentials,
+  type RepositoryPreparationOptions,
+  prepareFailure,
+  prepareRepository,
+} from './repository-preparation.js';
+import { currentBranch, failedOutcome, type GitOutcome, runGit, gitSecrets } from './run-git.js';
 import { SecretMasker } from '../secret-masker.js';
 
 const TIMEOUT_MS = 600_000;
@@ -54,11 +58,6 @@ interface RemoteAccessOptions {
 /** Pushes a branch of the repository around a folder. @throws Error with a reason that the model may read */
 export type PushElsewhere = (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;
 
-/** What git says about an agent's repository, run where the agent may configure git. */
-interface AgentRepository extends KnownRepository {
-  url: string;
-}
-
 /** Fetches, pushes and clones on behalf of an agent that does not get the credentials itself. */
 export class RemoteAccess {
   readonly #options: RemoteAccessOptions;
@@ -77,7 +76,7 @@ export class RemoteAccess {
     try {
       return await elsewhere(cwd, branch, signal);
     } catch (error) {
-      return failed(`${outcome.output}\n${errorWithCauses(error)}`);
+      return failedOutcome(`${outcome.output}\n${errorWithCauses(error)}`);
     }
   }
 
@@ -86,7 +85,7 @@ export class RemoteAccess {
     const repository = await this.#inspect(cwd, ['remote', 'get-url', '--push', 'origin']);
     const commit = repository?.refs.get(`refs/heads/${branch}`);
     if (repository === null || commit === undefined) {
-      return failed(repository === null ? NO_ORIGIN : `There is no local branch ${branch}.`);
+      return failedOutcome(repository === null ? NO_ORIGIN : `There is no local branch ${branch}.`);
     }
     if (to === null && !isHttp(repository.url)) {
       const args = [cwd, `refs/heads/${branch}:refs/heads/${branch}`];
@@ -94,7 +93,7 @@ export class RemoteAccess {
     }
     const { mode = 'write' } = this.#options.git();
     if (mode !== 'write') {
-      return failed(`This conversation was started with git: ${mode}. It may not push.`);
+      return failedOutcome(`This conversation was started with git: ${mode}. It may not push.`);
     }
     const { address, credentials } = this.#access(to ?? repository.url);
     return await PrivateRepository.use(this.#transfer(credentials, signal), repository, async (own) => {
@@ -107,15 +106,8 @@ export class RemoteAccess {
       if (to !== null && !isSame(to, repository.url)) {
         await this.#asAgent({ script: PUSH_TO, args: [cwd, to] });
       }
-      const pointers = await own.ask(
-        'log',
-        '-1',
-        LFS_POINTER,
-        '--format=%h',
-        commit,
-        '--not',
-        '--remotes=origin',
-      );
+      const sent = [commit, '--not', '--remotes=origin'];
+      const pointers = await own.ask('log', '-1', LFS_POINTER, '--format=%h', ...sent);
       return pointers ? { ...outcome, output: `${outcome.output}\n${LFS_NOT_SENT}` } : outcome;
     });
   }
@@ -134,7 +126,7 @@ export class RemoteAccess {
   async #fetch(remote: 'origin' | 'upstream', cwd: string, signal: AbortSignal): Promise<GitOutcome> {
     const repository = await this.#inspect(cwd, ['remote', 'get-url', remote]);
     if (repository === null || !isHttp(repository.url)) {
-      return failed(
+      return failedOutcome(
         repository === null ? NO_ORIGIN : `The address of ${remote} is not http(s): fetch by yourself.`,
       );
     }
@@ -167,11 +159,9 @@ export class RemoteAccess {
   }
 
   async clone(url: string, folder: string, signal: AbortSignal): Promise<GitOutcome> {
-    const { view, privateFolder } = this.#options;
     const { address, credentials } = this.#access(url);
     const { ok, output } = await prepareRepository({
-      view,
-      privateFolder,
+      ...this.#options,
       url: address,
       folder,
       branch: null,
@@ -183,7 +173,8 @@ export class RemoteAccess {
     return { ok, timedOut: false, output };
   }
 
-  async #inspect(cwd: string, askUrl: string[]): Promise<AgentRepository | null> {
+  /** What git says about an agent's repository, run where the agent may configure git. */
+  async #inspect(cwd: string, askUrl: string[]): Promise<(KnownRepository & { url: string }) | null> {
     const ask = async (args: string[]): Promise<string | null> => await runGit(this.#options.view, cwd, args);
     const [url, filter, paths, refs] = await Promise.all([
       ask(askUrl),
@@ -241,25 +232,14 @@ export function isDenied({ ok, timedOut, output }: GitOutcome): boolean {
   return !ok && !timedOut && DENIALS.includes(prepareFailure(output));
 }
 
-function failed(output: string): GitOutcome {
-  return { ok: false, timedOut: false, output };
-}
-
 const BRANCH_PUSH_TIMEOUT_MS = 120_000;
-
-interface BranchPushOptions {
-  view: ToolView;
-  files: WorkspaceFiles;
-  /** Tools cannot write there: see `PrivateRepository`. */
-  privateFolder: string;
-}
 
 /**
  * Pushes the branch of a repository for the service, whose credentials pass only through memory. Without a branch,
  * the one checked out; never the default branch. @throws WorkspaceFileError
  */
 export async function pushBranch(
-  { files, view, privateFolder }: BranchPushOptions,
+  { files, view, privateFolder }: Omit<RepositoryPreparationOptions, 'workspace'>,
   given: string,
   request: PushRequest,
 ): Promise<GitPushResponse> {

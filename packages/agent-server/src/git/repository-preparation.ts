@@ -12,9 +12,9 @@ import { agentSpan } from '../observability.js';
 import type { ToolView } from '../tool-view.js';
 import { CloneParts } from './clone-parts.js';
 import { describeClone, handOver, PrivateRepository, runInView, TAKE_OVER } from './private-repository.js';
-import { currentBranch, type GitOutcome, runGit, gitSecrets } from './run-git.js';
+import { currentBranch, failedOutcome, type GitOutcome, runGit, gitSecrets } from './run-git.js';
 
-interface RepositoryPreparationOptions {
+export interface RepositoryPreparationOptions {
   view: ToolView;
   /** Tools cannot write there: see `PrivateRepository`. */
   privateFolder: string;
@@ -75,20 +75,7 @@ export class RepositoryPreparation {
   }
 }
 
-interface RepositoryPlan extends Pick<
-  PrepareRequest,
-  | 'url'
-  | 'branch'
-  | 'new_branch'
-  | 'upstream'
-  | 'ref'
-  | 'no_push'
-  | 'identity'
-  | 'submodules'
-  | 'lfs'
-  | 'depth'
-  | 'filter'
-> {
+interface RepositoryPlan extends Omit<PrepareRequest, 'directory' | 'username' | 'password' | 'timeout'> {
   view: ToolView;
   privateFolder: string;
   folder: string;
@@ -207,16 +194,19 @@ async function cloneRepository(plan: RepositoryPlan, url: string): Promise<Clone
     transfer,
     url,
     async (cloned, { output }) => {
-      const found = await fetchRef(plan, cloned, url);
+      const found =
+        plan.ref && plan.branch
+          ? await fetchRef(plan, cloned, url, plan.ref, `refs/heads/${plan.branch}`)
+          : null;
       if (found?.ok === false) {
         return found;
       }
-      const upstream = plan.upstream ? await fetchUpstream(cloned, plan.upstream, plan.depth) : [];
+      const upstream = plan.upstream ? await fetchUpstream(plan, cloned, plan.upstream) : [];
       const content = await describeClone(cloned, plan.branch);
       const said = output.replace(BARE_CLONE, `Cloning into '${plan.folder}'`);
       if (content === null) {
         const problem = `fatal: Remote branch ${plan.branch} not found in upstream origin`;
-        return { ok: false, timedOut: false, output: joinLines(said, problem) };
+        return failedOutcome(joinLines(said, problem));
       }
       await cloned.packRefs(content.refs);
       const { format, branch, commit, defaultBranch, notice } = content;
@@ -252,37 +242,25 @@ async function cloneRepository(plan: RepositoryPlan, url: string): Promise<Clone
 }
 
 async function fetchRef(
-  { ref, branch, depth }: RepositoryPlan,
+  { depth }: RepositoryPlan,
   cloned: PrivateRepository,
   url: string,
-): Promise<GitOutcome | null> {
-  return ref && branch !== null
-    ? await cloned.git(
-        'fetch',
-        '--no-tags',
-        '--no-write-fetch-head',
-        ...atDepth(depth),
-        '--',
-        url,
-        `+${ref}:refs/heads/${branch}`,
-      )
-    : null;
+  from: string,
+  to: string,
+): Promise<GitOutcome> {
+  const options = ['--no-tags', '--no-write-fetch-head', ...(depth ? [`--depth=${depth}`] : [])];
+  return await cloned.git('fetch', ...options, '--', url, `+${from}:${to}`);
 }
 
 /** What it goes into; a pull request stays one that can be worked on without it. */
 async function fetchUpstream(
+  plan: RepositoryPlan,
   cloned: PrivateRepository,
   { url, branch }: NonNullable<RepositoryPlan['upstream']>,
-  depth: RepositoryPlan['depth'],
 ): Promise<string[]> {
-  const refs = `+refs/heads/${branch}:refs/remotes/upstream/${branch}`;
-  const options = ['--no-tags', '--no-write-fetch-head', ...atDepth(depth)];
-  const { ok } = await cloned.git('fetch', ...options, '--', url, refs);
+  const to = `refs/remotes/upstream/${branch}`;
+  const { ok } = await fetchRef(plan, cloned, url, `refs/heads/${branch}`, to);
   return ok ? [] : [`The branch ${branch} of upstream could not be fetched.`];
-}
-
-function atDepth(depth: RepositoryPlan['depth']): string[] {
-  return depth ? [`--depth=${depth}`] : [];
 }
 
 function remotes({ upstream, no_push: noPush, filter }: RepositoryPlan): string[] {

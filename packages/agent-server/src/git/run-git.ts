@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
 import type { GitServerCredential, GitAccess } from '@slipway/agent-protocol/git.js';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
@@ -52,16 +51,13 @@ const TRUSTED_SETTINGS: [string, string][] = [
   ['fetch.recurseSubmodules', 'false'],
 ];
 
-interface TrustedGitOptions {
+interface TrustedGitOptions extends Pick<RunCommandOptions, 'timeoutMs' | 'signal' | 'input'> {
   args: readonly string[];
   /** Private, and the home of git as well: no tool writes there. */
   cwd: string;
   environment: Record<string, string>;
   credentials: readonly GitServerCredential[];
   variables?: Record<string, string>;
-  timeoutMs: number;
-  signal?: AbortSignal | undefined;
-  input?: Readable;
 }
 
 export interface GitOutcome {
@@ -92,12 +88,16 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
     },
     timeoutMs: git.timeoutMs,
     signal: git.signal,
-    ...(git.input && { input: git.input }),
+    input: git.input,
   }).catch((error: unknown) => {
     // Node.js reports a missing program and a missing folder with the same error.
     const isMissing = errorCode(error) === 'ENOENT' && existsSync(git.cwd);
     throw isMissing ? new Error(NO_GIT, { cause: error }) : error;
   });
+}
+
+export function failedOutcome(output: string): GitOutcome {
+  return { ok: false, timedOut: false, output };
 }
 
 export async function outcomeOf(

@@ -52,15 +52,7 @@ interface HttpAppOptions extends AgentServerOptions {
 
 /** All routes and sockets. This module loads Express, zod and ws: import it lazily, once the server listens. */
 export function createHttpApp(options: HttpAppOptions): HttpApp {
-  const { conversations, commands, keys, activity } = options;
-  const sockets = new SocketServer({
-    conversations,
-    commands,
-    keys,
-    limits: options.sockets,
-    touch: () => activity.touch(),
-    withholdReports: options.withholdReports,
-  });
+  const sockets = new SocketServer({ ...options, touch: () => options.activity.touch() });
   const app = createExpressApp(options);
   return {
     handle: (request, response) => app(request, response),

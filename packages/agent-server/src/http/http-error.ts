@@ -1,12 +1,21 @@
 export class HttpError extends Error {
-  readonly status: number;
+  override readonly name = 'HttpError';
 
   /** @param detail shown as it is: never a secret */
-  constructor(status: number, detail: string) {
+  constructor(
+    readonly status: number,
+    detail: string,
+  ) {
     super(detail);
-    this.name = 'HttpError';
-    this.status = status;
   }
+}
+
+/** @throws HttpError 404 with the detail where there is nothing */
+export function existing<T>(value: T | null | undefined, detail: string): T {
+  if (value === null || value === undefined) {
+    throw new HttpError(404, detail);
+  }
+  return value;
 }
 
 /** One broken rule: where, what would be right, and the kind of failure. Never the rejected value. */

@@ -1,6 +1,5 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
@@ -15,12 +14,7 @@ import type { McpConnection, McpConnectionOptions } from '../tools/mcp/mcp-conne
 
 const TESTS_AT_ONCE = 4;
 
-interface Candidate {
-  server: McpServer;
-  folder: string;
-}
-
-const serverSchema = z.unknown().transform((given, context): Candidate => {
+const serverSchema = z.unknown().transform((given, context) => {
   const config = mcpConfigSchema.safeParse({ server: withTransport(given) });
   const server = readMcpServers(config.data?.mcpServers)?.['server'];
   for (const { message, path: place } of config.error?.issues ?? []) {
@@ -80,7 +74,7 @@ async function tryServer(
       server.server,
       connectionOptions(server.folder, connectTimeoutMs, options),
     );
-    const tools = connection.tools.map(({ name }) => name);
+    const tools = connection.listing.tools.map(({ name }) => name);
     if (!call) {
       return { ok: true, tools };
     }
@@ -101,7 +95,7 @@ function connectionOptions(
   // A server that conversations here may not call is not tested from here either.
   const allowlists = conversations
     .all()
-    .map(({ outboundAllowlist }) => new OutboundAddresses(outboundAllowlist));
+    .map(({ state }) => new OutboundAddresses(state.credentials.outboundAllowlist));
   return {
     workingDir: resolvePath(view.aliases ?? [], workspace, folder),
     environment: view.environment,

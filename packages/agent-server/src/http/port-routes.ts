@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Router } from 'express';
 import { z } from 'zod';
@@ -35,13 +36,12 @@ export function portRoutes({ environment }: ToolView): Router {
 
 /** Whether a program accepts connections there. */
 async function listens(host: string, port: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect({ host, port, timeout: CONNECT_MS });
-  socket.on('connect', () => resolve(true));
-  socket.on('timeout', () => resolve(false));
-  socket.on('error', () => resolve(false));
+  const socket = connect({ host, port });
   try {
-    return await promise;
+    await once(socket, 'connect', { signal: AbortSignal.timeout(CONNECT_MS) });
+    return true;
+  } catch {
+    return false;
   } finally {
     socket.destroy();
   }

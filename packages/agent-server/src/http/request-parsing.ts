@@ -10,7 +10,7 @@ import {
   receiveByDeadline,
 } from '@slipway/common/requests/json-body.js';
 import { normalizeTimestamp } from '../event-log.js';
-import { HttpError, InvalidRequestError, type RequestProblem } from './http-error.js';
+import { existing, InvalidRequestError, type RequestProblem } from './http-error.js';
 import type { Conversations } from '../conversations/conversations.js';
 
 /** Messages contain images. The service takes no event of more than 8 MiB, and an event has more than its message. */
@@ -68,11 +68,7 @@ export function requestedIds(request: Request): string[] {
 
 /** @throws HttpError 404 when the id is not a UUID, because no conversation has such an id */
 export function requireConversationId(text: string): string {
-  const id = toConversationId(text);
-  if (id === null) {
-    throw new HttpError(404, 'Conversation not found');
-  }
-  return id;
+  return existing(toConversationId(text), 'Conversation not found');
 }
 
 /** An empty `page_id` counts as none. */
@@ -83,7 +79,7 @@ export const pageIdSchema = z
 
 export const limitSchema = z.coerce.number().int().min(1).max(100).default(100);
 
-export const timestampSchema = z.string().transform((text, context) => {
+const timestampSchema = z.string().transform((text, context) => {
   const timestamp = normalizeTimestamp(text);
   if (timestamp === null) {
     context.addIssue({ code: 'custom', message: 'Input should be a valid date and time' });
@@ -92,7 +88,28 @@ export const timestampSchema = z.string().transform((text, context) => {
   return timestamp;
 });
 
-export const sortOrderSchema = z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).default('TIMESTAMP');
+/** Which entries of a log. */
+export const logPeriod = {
+  timestamp__gte: timestampSchema.optional(),
+  timestamp__lt: timestampSchema.optional(),
+};
+
+/** Which of them a page has. */
+export const logPage = {
+  page_id: pageIdSchema,
+  limit: limitSchema,
+  sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).default('TIMESTAMP'),
+};
+
+export function isInPeriod(
+  { timestamp }: { timestamp: string },
+  {
+    timestamp__gte: begin,
+    timestamp__lt: end,
+  }: { timestamp__gte?: string | undefined; timestamp__lt?: string | undefined },
+): boolean {
+  return (begin === undefined || timestamp >= begin) && (end === undefined || timestamp < end);
+}
 
 /** A parameter that may be given several times. */
 export const listSchema = z.union([z.string().transform((one) => [one]), z.array(z.string())]);

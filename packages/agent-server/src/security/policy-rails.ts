@@ -60,6 +60,14 @@ interface Call {
   command: ShellCommand;
 }
 
+function isOneOf(names: ReadonlySet<string>): (call: Call) => boolean {
+  return ({ name }) => name !== null && names.has(name);
+}
+
+const isShell = isOneOf(SHELLS);
+const isPrinter = isOneOf(PRINTERS);
+const isFetcher = isOneOf(FETCHERS);
+
 interface Findings {
   isHigh: boolean;
   isUncertain: boolean;
@@ -296,18 +304,6 @@ function joined(words: readonly ShellWord[]): ShellWord {
     isDynamic: words.some(({ isDynamic }) => isDynamic),
     nested: words.flatMap(({ nested }) => nested),
   };
-}
-
-function isShell({ name }: Call): boolean {
-  return name !== null && SHELLS.has(name);
-}
-
-function isPrinter({ name }: Call): boolean {
-  return name !== null && PRINTERS.has(name);
-}
-
-function isFetcher({ name }: Call): boolean {
-  return name !== null && FETCHERS.has(name);
 }
 
 function fetches({ nested }: ShellWord): boolean {

@@ -68,10 +68,8 @@ export function riskOf(analyzer: SecurityAnalyzer, call: JudgedCall): SecurityRi
     return call.stated;
   }
   if (analyzer.kind === 'EnsembleSecurityAnalyzer') {
-    return worst(
-      analyzer.analyzers.map((one) => riskOf(one, call)),
-      analyzer.propagate_unknown,
-    );
+    const risks = analyzer.analyzers.map((one) => riskOf(one, call));
+    return worst(risks, analyzer.propagate_unknown);
   }
   const texts: CallTexts = { executed: [...leavesOf(call.arguments), call.name], thought: call.thought };
   const length = [...texts.executed, ...texts.thought].reduce((sum, text) => sum + text.length, 0);

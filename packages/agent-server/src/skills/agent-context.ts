@@ -41,7 +41,7 @@ async function skillsOfAgent({ agent, workingDir }: SkillSources, reader: SkillR
   };
 }
 
-function toSkill(given: GivenSkill): Skill {
+export function toSkill(given: GivenSkill): Skill {
   const trigger = toTrigger(given.trigger ?? null);
   return {
     name: given.name,
@@ -68,11 +68,6 @@ function toTrigger(trigger: GivenSkill['trigger'] | null): Skill['trigger'] {
 }
 
 const MANIFESTS = ['.plugin/marketplace.json', '.claude-plugin/marketplace.json'];
-
-interface Marketplace {
-  name: string;
-  source: string;
-}
 
 /** Finds `plugin` or `plugin@marketplace` in the workspace; nothing is downloaded. @throws HttpError 400, 404 */
 export async function findPlugin(
@@ -119,7 +114,7 @@ function parseReference(reference: string): { plugin: string; marketplace: strin
   return { plugin, marketplace };
 }
 
-function marketplacesOf(agent: Record<string, unknown>): Marketplace[] {
+function marketplacesOf(agent: Record<string, unknown>): { name: string; source: string }[] {
   return jsonList(agent, 'agent_context', 'registered_marketplaces').flatMap((entry) => {
     const [name, source] = [jsonText(entry, 'name'), jsonText(entry, 'source')];
     return name === null || source === null ? [] : [{ name, source }];

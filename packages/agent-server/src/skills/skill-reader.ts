@@ -1,6 +1,6 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { parseJson } from '@slipway/common/json-access.js';
-import { WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
+import { nullIf, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { runGit } from '../git/run-git.js';
 import { log } from '../observability.js';
 import { commandOutput } from '../process-tree.js';
@@ -57,14 +57,8 @@ export class SkillReader {
 
   /** Undefined if the file is missing, or is no JSON. @throws WorkspaceFileError for one that cannot be read */
   async readJson(file: string): Promise<unknown> {
-    try {
-      return parseJson((await this.#options.files.read(file, MAX_FILE_BYTES)).toString('utf8'));
-    } catch (error) {
-      if (error instanceof WorkspaceFileError && error.failure === 'missing') {
-        return undefined;
-      }
-      throw error;
-    }
+    const content = await this.#options.files.read(file, MAX_FILE_BYTES).catch(nullIf('missing'));
+    return content === null ? undefined : parseJson(content.toString('utf8'));
   }
 
   /** Returns no skills if they cannot be read. */

@@ -4,6 +4,7 @@ import { parseJson } from '@slipway/common/json-access.js';
 import { absolutePath, asHttpError } from '../files/file-routes.js';
 import { WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { parseRequest } from '../http/request-parsing.js';
+import { toSkill } from './agent-context.js';
 import { mergeSkills, type Skill } from './skill.js';
 import type { SkillReader } from './skill-reader.js';
 
@@ -105,17 +106,6 @@ function programsSkill(urls: ExposedUrls): Skill[] {
   const lines = urls
     .filter(({ name }) => name.startsWith(PROGRAM_PORT))
     .map(({ url, port }) => `* ${url} (port ${port})`);
-  return lines.length === 0
-    ? []
-    : [
-        {
-          name: 'work_hosts',
-          content: `A program that listens on one of these ports is reached by the user at its address:\n${lines.join('\n')}`,
-          source: null,
-          description: null,
-          trigger: null,
-          isAgentSkill: false,
-          isHidden: false,
-        },
-      ];
+  const content = `A program that listens on one of these ports is reached by the user at its address:\n${lines.join('\n')}`;
+  return lines.length === 0 ? [] : [toSkill({ name: 'work_hosts', content })];
 }

@@ -71,9 +71,11 @@ const MAX_TRIGGERED = 60_000;
 
 /** What the system prompt says about skills; null if there are none. */
 export function skillsPrompt(skills: readonly Skill[], model: string): string | null {
-  const parts = [rulesPart(skills.filter((skill) => isAlwaysGiven(skill) && isMeantFor(skill, model)))];
-  parts.push(listPart(skills.filter(({ isHidden, ...skill }) => !isHidden && !isAlwaysGiven(skill))));
-  parts.push(pathsPart(skills));
+  const parts = [
+    rulesPart(skills.filter((skill) => isAlwaysGiven(skill) && isMeantFor(skill, model))),
+    listPart(skills.filter((skill) => !skill.isHidden && !isAlwaysGiven(skill))),
+    pathsPart(skills),
+  ];
   return parts.filter((part) => part !== '').join('\n\n') || null;
 }
 
@@ -145,20 +147,18 @@ function anywhere(glob: string): string {
   return plain.includes('/') ? plain : `**/${plain}`;
 }
 
-function isAlwaysGiven({ trigger, isAgentSkill }: Pick<Skill, 'trigger' | 'isAgentSkill'>): boolean {
+function isAlwaysGiven({ trigger, isAgentSkill }: Skill): boolean {
   return trigger === null && !isAgentSkill;
 }
 
-/** Rules written for one vendor's models are not given to those of another. */
+/** Rules written for one vendor's models, and the models of others that they are not given to. */
+const OTHER_MODELS: ReadonlyMap<string, RegExp> = new Map([
+  ['claude', /gemini|gpt|openai/i],
+  ['gemini', /claude|anthropic|gpt|openai/i],
+]);
+
 function isMeantFor({ name }: Skill, model: string): boolean {
-  switch (name) {
-    case 'claude':
-      return !/gemini|gpt|openai/i.test(model);
-    case 'gemini':
-      return !/claude|anthropic|gpt|openai/i.test(model);
-    default:
-      return true;
-  }
+  return OTHER_MODELS.get(name)?.test(model) !== true;
 }
 
 function rulesPart(skills: readonly Skill[]): string {

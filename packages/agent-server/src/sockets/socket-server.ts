@@ -10,7 +10,7 @@ import { messageSchema, toConversationId } from '@slipway/agent-protocol/convers
 import type { SocketLimits } from '../command-line.js';
 import type { BashCommands } from '../bash/bash-commands.js';
 import { bashRequestSchema } from '../bash/bash-routes.js';
-import type { Conversation } from '../conversations/conversation.js';
+import { type Conversation, isStatusChange } from '../conversations/conversation.js';
 import type { Conversations } from '../conversations/conversations.js';
 import { type EventIdentity, type EventLog, normalizeTimestamp } from '../event-log.js';
 import { HttpError, InvalidRequestError } from '../http/http-error.js';
@@ -38,7 +38,7 @@ export interface SocketServerOptions {
   conversations: Conversations;
   commands: BashCommands;
   keys: SessionKeys;
-  limits: SocketLimits;
+  sockets: SocketLimits;
   touch: () => void;
   /** Called when a client reads a conversation's log itself; no reports until the returned function is called. */
   withholdReports: (conversationId: string) => () => void;
@@ -67,14 +67,13 @@ export class SocketServer {
         headers.push(`${LINKED_FRAMES.header}: ${LINKED_FRAMES.value}`);
       }
     });
-    this.#pings = setInterval(() => this.#ping(), options.limits.pingMs);
+    this.#pings = setInterval(() => this.#ping(), options.sockets.pingMs);
     this.#pings.unref();
     options.conversations.subscribe({
       added: (conversation) => {
         conversation.log.onAppend((event) => {
           // Clients take the full state as the end of a run, so it follows everything else, and a message sends none.
-          const isStatus = event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status';
-          if (isStatus && (conversation.isRunning || event.value !== 'idle')) {
+          if (isStatusChange(event) && (conversation.isRunning || event.value !== 'idle')) {
             this.#sendState(conversation);
           }
         });
@@ -82,7 +81,10 @@ export class SocketServer {
           setTimeout(() => this.#sendState(conversation), ANSWERED_RUN_MS).unref();
         });
       },
-      removed: ({ id }) => this.#drop(id),
+      removed: ({ id }) =>
+        this.#listeners.get(id)?.forEach((_listener, socket) => {
+          socket.close(CLOSE_CODES.UNKNOWN, 'Conversation deleted');
+        }),
     });
   }
 
@@ -125,22 +127,15 @@ export class SocketServer {
     });
   }
 
-  #drop(conversationId: string): void {
-    const sockets = [...(this.#listeners.get(conversationId)?.keys() ?? [])];
-    sockets.forEach((socket) => socket.close(CLOSE_CODES.UNKNOWN, 'Conversation deleted'));
-  }
-
   async #serve(socket: WebSocket, frames: ClientFrames, requested: SocketRequest): Promise<void> {
     if (!(await this.#isAuthenticated(frames, requested.key))) {
       socket.close(CLOSE_CODES.AUTH_FAILED, 'Authentication failed');
       return;
     }
-    const { conversations, commands, limits } = this.#options;
+    const { conversations, commands, sockets: limits } = this.#options;
     if (requested.conversationId === null) {
-      const listener = this.#subscribe(socket, BASH_EVENTS, commands.log, requested, {
-        first: null,
-        draft: null,
-      });
+      const nothingMore = { first: null, draft: null };
+      const listener = this.#subscribe(socket, BASH_EVENTS, commands.log, requested, nothingMore);
       await this.#receive(frames, listener, async (message) => {
         await commands.start(parseRequest(bashRequestSchema, 'body', message));
       });
@@ -157,7 +152,7 @@ export class SocketServer {
       const getsDrafts = framing === 'drafts' || (framing !== 'linked' && conversation.streamsAnswers);
       const listener = this.#subscribe(socket, conversation.id, conversation.log, requested, {
         first: framing === 'drafts' ? null : () => stateEvent(conversation.info()),
-        draft: getsDrafts ? conversation.draft : null,
+        draft: getsDrafts ? conversation.state.draft : null,
       });
       const { failure } = conversation;
       if (failure !== null && framing === 'plain' && requested.resend !== ALL) {
@@ -171,7 +166,7 @@ export class SocketServer {
   }
 
   async #isAuthenticated(frames: ClientFrames, key: string | undefined): Promise<boolean> {
-    const { keys, limits } = this.#options;
+    const { keys, sockets: limits } = this.#options;
     if (keys.isOpen || key !== undefined) {
       return keys.accepts(key);
     }
@@ -201,7 +196,7 @@ export class SocketServer {
       };
       socket.send(JSON.stringify({ type: 'sync', ...range }));
     }
-    const { stallMs } = this.#options.limits;
+    const { stallMs } = this.#options.sockets;
     const subscriber = new LogSubscriber({ socket, log: events, from, framing, stallMs, ...more });
     const listeners = this.#listeners.get(name) ?? new Map<WebSocket, FrameReceiver>();
     this.#listeners.set(name, listeners.set(socket, subscriber));
@@ -312,13 +307,10 @@ const NOTHING: Resend = { position: Infinity };
 function parseSocketRequest(request: IncomingMessage): SocketRequest | null {
   const address = request.url ?? '/';
   // The HTTP parser accepts addresses such as `//` that the URL parser rejects.
-  if (!URL.canParse(address, BASE_URL)) {
-    return null;
-  }
-  const url = new URL(address, BASE_URL);
+  const url = URL.parse(address, BASE_URL);
   const [, path, name] =
-    /^\/sockets\/(events|session|bash-events)(?:\/([^/]+))?\/?$/.exec(url.pathname) ?? [];
-  if (path === undefined || (path === 'bash-events') === (name !== undefined)) {
+    /^\/sockets\/(events|session|bash-events)(?:\/([^/]+))?\/?$/.exec(url?.pathname ?? '') ?? [];
+  if (url === null || path === undefined || (path === 'bash-events') === (name !== undefined)) {
     return null;
   }
   const header = request.headers['x-session-api-key'];

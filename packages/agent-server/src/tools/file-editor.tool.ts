@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { FileEditorObservation } from '@slipway/agent-protocol/events.js';
 import { imageType } from '@slipway/common/well-formed-text.js';
 import { clipText } from '../clipped-text.js';
-import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
+import { nullIf, WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import { type ToolView, withHome } from '../tool-view.js';
 import {
   decodeText,
@@ -138,11 +138,8 @@ class FileEdits {
       case 'insert': {
         const content = await file.existing();
         const line = required(input.insert_line, 'insert_line');
-        return await this.#write(
-          file,
-          content,
-          insertAfter(content, line, required(input.new_str, 'new_str')),
-        );
+        const text = insertAfter(content, line, required(input.new_str, 'new_str'));
+        return await this.#write(file, content, text);
       }
       default:
         return await this.#undo(file);
@@ -203,27 +200,19 @@ class TextFile {
 
   async view(range: number[] | null): Promise<Outcome> {
     const found = await this.#files.view(this.#path, MAX_TEXT_FILE_BYTES);
-    const { path } = found;
+    const unchanged = { path: found.path, before: null, after: null };
     if (found.kind === 'file') {
       const image = imageType(found.content.toString('base64', 0, IMAGE_HEAD));
-      if (image !== null) {
-        return { path, ...shownImage(found.content, image), before: null, after: null };
-      }
-      return { path, text: numberedLines(this.#decode(found.content), range), before: null, after: null };
+      return image === null
+        ? { ...unchanged, text: numberedLines(this.#decode(found.content), range) }
+        : { ...unchanged, ...shownImage(found.content, image) };
     }
     const lines = [...found.names, ...(found.isCut ? ['[... more entries left out ...]'] : [])];
-    return { path, text: lines.join('\n'), before: null, after: null };
+    return { ...unchanged, text: lines.join('\n') };
   }
 
   async read(): Promise<string | null> {
-    try {
-      return await this.existing();
-    } catch (error) {
-      if (error instanceof WorkspaceFileError && error.failure === 'missing') {
-        return null;
-      }
-      throw error;
-    }
+    return await this.existing().catch(nullIf('missing'));
   }
 
   async existing(): Promise<string> {

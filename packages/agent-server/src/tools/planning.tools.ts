@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AgentEvent, TaskItem } from '@slipway/agent-protocol/events.js';
+import type { AgentEvent, Observation, TaskItem } from '@slipway/agent-protocol/events.js';
 import { builtInTool, type Tool } from './tool.js';
 
 const item = z.object({
@@ -12,6 +12,12 @@ const schema = z.object({
   task_list: z.array(item).default([]).describe('The whole list, for `plan`.'),
 });
 
+export const NOTED: Observation = {
+  kind: 'ThinkObservation',
+  content: [{ type: 'text', text: 'Noted.' }],
+  is_error: false,
+};
+
 export const thinkTool = builtInTool('Think', {
   name: 'think',
   description:
@@ -20,11 +26,7 @@ export const thinkTool = builtInTool('Think', {
   needsConfirmation: false,
   schema: z.object({ thought: z.string().describe('The thought to note down.') }),
   toAction: ({ thought }) => ({ kind: 'ThinkAction', thought }),
-  run: async () => ({
-    kind: 'ThinkObservation',
-    content: [{ type: 'text', text: 'Noted.' }],
-    is_error: false,
-  }),
+  run: async () => NOTED,
 });
 
 /** Keeps the agent's own task list. The list is not stored here: it is the last plan in the conversation's log. */
@@ -38,21 +40,19 @@ export function taskTrackerTool(currentPlan: () => readonly TaskItem[]): Tool {
     schema,
     toAction: ({ command, task_list }) => ({ kind: 'TaskTrackerAction', command, task_list }),
     run: async ({ command, task_list }) => {
-      const tasks = command === 'plan' ? task_list : [...currentPlan()];
-      return {
-        kind: 'TaskTrackerObservation',
-        content: [{ type: 'text', text: describeTasks(tasks) }],
-        is_error: false,
-        command,
-        task_list: tasks,
-      };
+      return trackedTasks(command, command === 'plan' ? task_list : [...currentPlan()]);
     },
   });
 }
 
+export function trackedTasks(command: 'view' | 'plan', tasks: TaskItem[]): Observation {
+  const content = [{ type: 'text' as const, text: describeTasks(tasks) }];
+  return { kind: 'TaskTrackerObservation', content, is_error: false, command, task_list: tasks };
+}
+
 const MARKS = { todo: '[ ]', in_progress: '[>]', done: '[x]' };
 
-export function describeTasks(tasks: readonly TaskItem[]): string {
+function describeTasks(tasks: readonly TaskItem[]): string {
   if (tasks.length === 0) {
     return 'The task list is empty.';
   }

@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks';
 import { within } from '@slipway/common/async.js';
 import type { CommandProcesses } from './command-processes.js';
 import type { CommandEnd, EndMarkScanner, ShellProcess } from './shell-process.js';
@@ -49,7 +48,7 @@ export class RunningCommand {
   readonly #processes: () => CommandProcesses | null;
   #output: CommandOutput;
   #quietSince = 0;
-  #hasEnded = false;
+  hasEnded = false;
   /** States of what had waited when a text was sent; the same state means that it was not read yet. */
   #before: ReadonlySet<string> = new Set();
 
@@ -62,7 +61,7 @@ export class RunningCommand {
     const { promise, resolve } = Promise.withResolvers<Ending & { how: 'exited' }>();
     this.ended = promise;
     const settle = (exitCode: number, end: CommandEnd | null): void => {
-      this.#hasEnded = true;
+      this.hasEnded = true;
       resolve({ how: 'exited', exitCode, end });
     };
     shell.output = (chunk) => {
@@ -77,10 +76,6 @@ export class RunningCommand {
     if (shell.exitCode !== null) {
       settle(shell.exitCode, null);
     }
-  }
-
-  get hasEnded(): boolean {
-    return this.#hasEnded;
   }
 
   /** What it wrote so far; what it writes from now on goes to the `next`. */

@@ -77,11 +77,7 @@ export class ShellSession {
       : exportChanges(this.#environment, command.environment);
     this.#environment = command.environment;
     const mark = randomUUID();
-    if (isNew) {
-      this.#shellPid = null;
-    } else {
-      this.#shellPid ??= findShell(shell.root);
-    }
+    this.#shellPid = isNew ? null : (this.#shellPid ?? findShell(shell.root));
     const running = new RunningCommand(shell, {
       scanner: new EndMarkScanner(mark),
       output: this.#unread,

@@ -18,12 +18,7 @@ const responseSchema = z.object({
     .default([]),
 });
 
-interface WebSearchOptions {
-  apiKey: string;
-  apiUrl: string;
-}
-
-export function webSearchTool({ apiKey, apiUrl }: WebSearchOptions): Tool {
+export function webSearchTool({ apiKey, apiUrl }: { apiKey: string; apiUrl: string }): Tool {
   return mcpSchemaTool({
     name: 'web_search',
     description:

@@ -152,11 +152,8 @@ export class WebhookSender {
     const { signal } = this.#stopped;
     const json = JSON.stringify(body);
     try {
-      await pRetry(async () => await this.#post(path, json), {
-        retries,
-        minTimeout: retryDelayMs,
-        signal,
-      });
+      const options = { retries, minTimeout: retryDelayMs, signal };
+      await pRetry(async () => await this.#post(path, json), options);
     } catch (error) {
       if (!signal.aborted) {
         log('warn', 'failed to deliver webhook', { path, error: errorWithCauses(error) });

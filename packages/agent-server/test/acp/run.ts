@@ -88,7 +88,7 @@ async function converse(real: RealAgent, folder: string): Promise<Step[]> {
     let asked = 0;
     while (host.status === 'waiting_for_confirmation') {
       asked += 1;
-      await engine.confirm(host, true, null, never);
+      await engine.confirm(host, null, never);
     }
     expectText(await readFile(path.join(workspace, 'confirmed.txt'), 'utf8'), 'made by the agent');
     return asked === 0 ? 'FAILED: it did not ask' : `asked ${asked}`;
@@ -97,7 +97,7 @@ async function converse(real: RealAgent, folder: string): Promise<Step[]> {
     await host.say('[[run:cp made.txt refused.txt]]');
     await engine.run(host, never);
     expectText(host.status, 'waiting_for_confirmation');
-    await engine.confirm(host, false, null, never);
+    await engine.confirm(host, 'not that one', never);
     const isMade = await readFile(path.join(workspace, 'refused.txt')).then(
       () => true,
       () => false,

@@ -20,7 +20,7 @@ const STEP_MS = 2;
  * is a later message; `write X` shows the drafts that a test gives it, and then answers X.
  */
 export class FakeEngine extends AgentEngine {
-  readonly confirmations: { accept: boolean; reason: string | null }[] = [];
+  readonly confirmations: (string | null)[] = [];
   closed = false;
   /** Set by `write`. */
   showDraft: ((draft: Draft | null) => void) | null = null;
@@ -90,14 +90,14 @@ export class FakeEngine extends AgentEngine {
     }
   }
 
-  override async confirm(host: EngineHost, accept: boolean, reason: string | null): Promise<void> {
-    this.confirmations.push({ accept, reason });
+  override async confirm(host: EngineHost, rejection: string | null): Promise<void> {
+    this.confirmations.push(rejection);
     const action = host.events().findLast((event) => event.kind === 'ActionEvent');
     if (action === undefined) {
       throw new Error('nothing waits for confirmation');
     }
     const { tool_name, tool_call_id, id: action_id } = action;
-    await (accept
+    await (rejection === null
       ? host.append({
           kind: 'ObservationEvent',
           source: 'environment',
@@ -116,10 +116,10 @@ export class FakeEngine extends AgentEngine {
           tool_name,
           tool_call_id,
           action_id,
-          rejection_reason: reason ?? '',
+          rejection_reason: rejection,
           rejection_source: 'user',
         }));
-    await answer(host, accept ? 'accepted' : 'rejected');
+    await answer(host, rejection === null ? 'accepted' : 'rejected');
   }
 
   override async ask(host: EngineHost, question: string): Promise<string> {

@@ -5,7 +5,7 @@ import { json } from 'node:stream/consumers';
 import type { AgentEvent, Content } from '@slipway/agent-protocol/events.js';
 import { modelFactory } from '../../src/engine/native/language-model.js';
 import { messagesFromEvents } from '../../src/engine/native/messages-from-events.js';
-import { callModelWithRetries, quietPatience } from '../../src/engine/native/model-call.js';
+import { callModelWithRetries } from '../../src/engine/native/model-call.js';
 import type { OfferedTool } from '../../src/engine/native/prompt-filter.js';
 import { originOf } from '../../src/engine/native/prompt-limits.js';
 import type {
@@ -323,7 +323,7 @@ async function send({ events, kept, offered }: Odd, name: string, baseUrl: strin
   const { instructions, messages } = messagesFromEvents(events, written);
   const { signal } = new AbortController();
   const request = { model, instructions: instructions ?? '', messages, tools: offered, signal };
-  const patience = quietPatience(new MemoryEngineHost(settings), async () => undefined);
+  const patience = { host: new MemoryEngineHost(settings), wait: async () => undefined, isQuiet: true };
   await callModelWithRetries(request, patience).catch((error: unknown) => {
     if (body === undefined) {
       throw error;

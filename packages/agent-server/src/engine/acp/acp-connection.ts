@@ -46,11 +46,13 @@ type AcpFailureCode =
 /** The message is for the user. */
 export class AcpFailure extends Error {
   override readonly name = 'AcpFailure';
-  readonly code: AcpFailureCode;
 
-  constructor(message: string, code: AcpFailureCode, options?: ErrorOptions) {
+  constructor(
+    message: string,
+    readonly code: AcpFailureCode,
+    options?: ErrorOptions,
+  ) {
     super(message, options);
-    this.code = code;
   }
 }
 
@@ -102,12 +104,8 @@ export class AcpConnection {
     const { view, workingDir, environment } = program;
     const prelude = loadSetup(workingDir, ownVariables(environment, view.environment));
     const command = inFolder(view, workingDir, program.command, prelude);
-    const started = await startProcess({ command, cwd: VIEW_START, env: environment }, [
-      'pipe',
-      'pipe',
-      'pipe',
-    ]);
-    return new AcpConnection(started, program, conversation);
+    const agent = { command, cwd: VIEW_START, env: environment };
+    return new AcpConnection(await startProcess(agent, ['pipe', 'pipe', 'pipe']), program, conversation);
   }
 
   get isOpen(): boolean {
@@ -158,12 +156,9 @@ export class AcpConnection {
       return new AcpFailure(this.#fault, 'ACPProtocolError');
     }
     if (this.#exitCode === NOT_FOUND || this.#exitCode === NO_FOLDER_OR_RIGHT) {
-      return new AcpFailure(
-        `The agent is not installed in this sandbox: its command ${this.#program} ${
-          this.#exitCode === NOT_FOUND ? 'was not found' : 'cannot be run'
-        }.${this.#hint}${this.lastWords}`,
-        'ACPSpawnError',
-      );
+      const why = this.#exitCode === NOT_FOUND ? 'was not found' : 'cannot be run';
+      const message = `The agent is not installed in this sandbox: its command ${this.#program} ${why}.`;
+      return new AcpFailure(`${message}${this.#hint}${this.lastWords}`, 'ACPSpawnError');
     }
     const how = this.#exitCode === null ? 'closed its connection' : `ended with exit code ${this.#exitCode}`;
     return new AcpFailure(`The agent ${how}.${this.lastWords}`, 'ACPAgentEnded');

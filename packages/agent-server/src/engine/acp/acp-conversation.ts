@@ -6,6 +6,7 @@ import type {
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import pLimit from 'p-limit';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { WorkspaceFiles } from '../../files/workspace-files.js';
@@ -25,8 +26,9 @@ export class AcpConversation {
   readonly terminals: AcpTerminals;
   readonly #host: EngineHost;
   readonly #files: WorkspaceFiles;
-  readonly #transcript: AcpTranscript;
-  #sessionId: string | null = null;
+  /** Null during the replay: before it is set, the agent only repeats what the log already has. */
+  sessionId: string | null = null;
+  readonly transcript: AcpTranscript;
   #turn: AcpTurn | null = null;
   #countedCalls = 0;
   /** Updates and questions may arrive at the same time. */
@@ -37,21 +39,12 @@ export class AcpConversation {
     this.#host = host;
     this.#files = new WorkspaceFiles(view, [host.settings.workingDir]);
     this.terminals = new AcpTerminals(view, host, () => this.#turn?.touch());
-    this.#transcript = new AcpTranscript(host);
-  }
-
-  get begunCalls(): number {
-    return this.#transcript.begun;
-  }
-
-  /** Ends the replay: before this call, the agent only repeats what the log already has. */
-  open(sessionId: string): void {
-    this.#sessionId = sessionId;
+    this.transcript = new AcpTranscript(host);
   }
 
   begin(turn: AcpTurn): void {
     this.#turn = turn;
-    this.#transcript.begun = 0;
+    this.transcript.begun = 0;
     this.#countedCalls = 0;
   }
 
@@ -59,14 +52,14 @@ export class AcpConversation {
   async end(status: 'completed' | 'failed'): Promise<void> {
     await this.#inOrder(async () => {
       this.#turn = null;
-      await this.#transcript.end(status);
+      await this.transcript.end(status);
     });
   }
 
-  async reject(turn: AcpTurn, reason: string | null): Promise<void> {
+  async reject(turn: AcpTurn, reason: string): Promise<void> {
     await this.#inOrder(async () => {
       for (const { callId } of turn.questions) {
-        await this.#transcript.reject(callId, reason ?? 'no reason given');
+        await this.transcript.reject(callId, reason);
       }
     });
   }
@@ -87,7 +80,7 @@ export class AcpConversation {
     if (answer !== undefined && update.sessionUpdate === 'agent_message_chunk') {
       this.#forks.set(sessionId, textHead(answer + update.content, MAX_ANSWER));
     }
-    if (sessionId !== this.#sessionId) {
+    if (sessionId !== this.sessionId) {
       return;
     }
     await this.#inOrder(async () => {
@@ -104,16 +97,16 @@ export class AcpConversation {
   async requestPermission({ sessionId, toolCall, options }: PermissionRequest): Promise<PermissionOutcome> {
     const turn = this.#turn;
     // The user is not asked about calls in forked sessions.
-    if (sessionId !== this.#sessionId || turn === null) {
+    if (sessionId !== this.sessionId || turn === null) {
       return { outcome: 'cancelled' };
     }
     turn.touch();
     const { confirmationPolicy } = this.#host.settings;
-    const asks = (): boolean => mustAsk(confirmationPolicy, this.#transcript.kindOf(toolCall.toolCallId));
+    const asks = (): boolean => mustAsk(confirmationPolicy, this.transcript.kindOf(toolCall.toolCallId));
     const callId = await this.#inOrder(async () => {
-      const id = await this.#transcript.addCall(toolCall, false);
+      const id = await this.transcript.addCall(toolCall, false);
       if (asks()) {
-        await this.#transcript.show(toolCall.toolCallId);
+        await this.transcript.show(toolCall.toolCallId);
       }
       await this.#countCall(turn);
       return id;
@@ -137,17 +130,14 @@ export class AcpConversation {
   }
 
   async writeTextFile({ path: file, content }: WriteTextFileRequest): Promise<void> {
-    await this.#files.write(this.#absolute(file), toBytes(content));
+    await this.#files.write(this.#absolute(file), Readable.from([Buffer.from(content)]));
   }
 
   async #write(update: SessionUpdate, turn: AcpTurn | null): Promise<void> {
-    if (update.sessionUpdate === 'usage_update') {
-      // Counted between turns too, because some agents report the cost after their answer.
-      if (update.cost) {
-        await countCost(this.#host, update.cost);
-        this.#checkLimit(turn);
-      }
-      return;
+    // Counted between turns too, because some agents report the cost after their answer.
+    if (update.sessionUpdate === 'usage_update' && update.cost) {
+      await countCost(this.#host, update.cost);
+      this.#checkLimit(turn);
     }
     if (turn === null) {
       return;
@@ -157,26 +147,26 @@ export class AcpConversation {
         const { content, messageId, _meta: meta } = update;
         turn.spent.promptTokens += meta?.usage.inputTokens ?? 0;
         turn.spent.completionTokens += meta?.usage.outputTokens ?? 0;
-        await this.#transcript.addText(content, messageId ?? null);
+        await this.transcript.addText(content, messageId ?? null);
         return;
       }
       case 'agent_thought_chunk':
-        await this.#transcript.addThought(update.content);
+        await this.transcript.addThought(update.content);
         return;
       case 'tool_call':
       case 'tool_call_update':
-        await this.#transcript.addCall(update, update.sessionUpdate === 'tool_call');
+        await this.transcript.addCall(update, update.sessionUpdate === 'tool_call');
         await this.#countCall(turn);
         return;
       case 'plan':
-        await this.#transcript.addPlan(update);
+        await this.transcript.addPlan(update);
     }
   }
 
   /** Each tool call is a step. */
   async #countCall(turn: AcpTurn): Promise<void> {
-    if (this.#countedCalls < this.#transcript.begun) {
-      this.#countedCalls = this.#transcript.begun;
+    if (this.#countedCalls < this.transcript.begun) {
+      this.#countedCalls = this.transcript.begun;
       const nothing = { promptTokens: 0, completionTokens: 0, costUsd: 0, costSource: 'unknown' } as const;
       await this.#host.addUsage({ ...nothing, isStep: true });
     }
@@ -196,10 +186,6 @@ export class AcpConversation {
   #absolute(file: string): string {
     return path.resolve(this.#host.settings.workingDir, file);
   }
-}
-
-async function* toBytes(content: string): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(content, 'utf8');
 }
 
 const MAX_TERMINALS = 32;

@@ -7,6 +7,14 @@ const id = z.string().min(1).max(512);
 const flag = z.boolean().catch(false);
 const text = z.string();
 
+/** A member that is left out where it is invalid. */
+function optional<T extends z.ZodType>(schema: T): z.ZodCatch<z.ZodOptional<z.ZodNullable<T>>> {
+  return schema.nullish().catch(null);
+}
+
+/** What people are shown. */
+const described = { name: text.catch(''), description: optional(text) };
+
 /** A capability: present, whatever its content, or absent. */
 const support = z
   .unknown()
@@ -23,17 +31,13 @@ const capabilities = z.object({
 
 export const initializeSchema = z.object({
   protocolVersion: z.number(),
-  agentInfo: z
-    .object({ name: text.catch(''), version: text.catch('') })
-    .nullish()
-    .catch(null),
+  agentInfo: optional(z.object({ name: text.catch(''), version: text.catch('') })),
   agentCapabilities: capabilities.catch(() => capabilities.parse({})),
   authMethods: z
     .array(
       z.object({
         id,
-        name: text.catch(''),
-        description: text.nullish().catch(null),
+        ...described,
         /** The variables that it takes instead of a dialog. */
         vars: z.array(z.object({ name: text, optional: z.boolean().catch(false) })).catch([]),
       }),
@@ -43,7 +47,7 @@ export const initializeSchema = z.object({
 
 export type AgentDescription = z.infer<typeof initializeSchema>;
 
-const choice = z.object({ value: id, name: text.catch(''), description: text.nullish().catch(null) });
+const choice = z.object({ value: id, ...described });
 /** Choices may come in groups. */
 const choices = z
   .array(
@@ -57,34 +61,26 @@ const choices = z
 
 const configOption = z.object({
   id,
-  category: text.nullish().catch(null),
+  category: optional(text),
   type: text,
   currentValue: z.unknown().optional(),
   options: choices,
 });
 
 /** An option that cannot be used does not invalidate the others. */
-const configOptions = z
-  .array(configOption.nullable().catch(null))
-  .nullish()
-  .catch(null)
-  .transform((options) => (options ?? []).filter((option) => option !== null));
+const configOptions = optional(z.array(configOption.nullable().catch(null))).transform((options) =>
+  (options ?? []).filter((option) => option !== null),
+);
 
 /** The older way of naming models, before there were configuration options. */
-const models = z
-  .object({
-    currentModelId: id.nullish().catch(null),
-    availableModels: z
-      .array(z.object({ modelId: id, name: text.catch(''), description: text.nullish().catch(null) }))
-      .catch([]),
-  })
-  .nullish()
-  .catch(null);
+const models = optional(
+  z.object({
+    currentModelId: optional(id),
+    availableModels: z.array(z.object({ modelId: id, ...described })).catch([]),
+  }),
+);
 
-const modes = z
-  .object({ availableModes: z.array(z.object({ id })).catch([]) })
-  .nullish()
-  .catch(null);
+const modes = optional(z.object({ availableModes: z.array(z.object({ id })).catch([]) }));
 
 const sessionMembers = { models, modes, configOptions };
 
@@ -99,14 +95,12 @@ const count = z.number().nonnegative().catch(0);
 
 export const promptResponseSchema = z.object({
   stopReason: text,
-  usage: z
-    .object({ inputTokens: count, outputTokens: count, cachedReadTokens: count, cachedWriteTokens: count })
-    .nullish()
-    .catch(null),
-  _meta: z
-    .object({ quota: z.object({ token_count: z.object({ input_tokens: count, output_tokens: count }) }) })
-    .nullish()
-    .catch(null),
+  usage: optional(
+    z.object({ inputTokens: count, outputTokens: count, cachedReadTokens: count, cachedWriteTokens: count }),
+  ),
+  _meta: optional(
+    z.object({ quota: z.object({ token_count: z.object({ input_tokens: count, output_tokens: count }) }) }),
+  ),
 });
 
 export type PromptResponse = z.infer<typeof promptResponseSchema>;
@@ -134,7 +128,7 @@ const toolContent = z.union([
   z.object({
     type: z.literal('diff'),
     path: text,
-    oldText: text.nullish().catch(null),
+    oldText: optional(text),
     newText: text.catch(''),
   }),
   z.object({ type: z.literal('terminal'), terminalId: id }),
@@ -142,20 +136,18 @@ const toolContent = z.union([
 
 export type ToolContent = z.infer<typeof toolContent>;
 
-const toolContents = z
-  .array(toolContent.nullable().catch(null))
-  .nullish()
-  .catch(null)
-  .transform((parts) => parts?.filter((part) => part !== null) ?? null);
+const toolContents = optional(z.array(toolContent.nullable().catch(null))).transform(
+  (parts) => parts?.filter((part) => part !== null) ?? null,
+);
 
 const TOOL_STATUSES = ['pending', 'in_progress', 'completed', 'failed'] as const;
 export type ToolStatus = (typeof TOOL_STATUSES)[number];
 
 const toolCall = z.object({
   toolCallId: id,
-  title: text.nullish().catch(null),
-  kind: text.max(64).nullish().catch(null),
-  status: z.enum(TOOL_STATUSES).nullish().catch(null),
+  title: optional(text),
+  kind: optional(text.max(64)),
+  status: optional(z.enum(TOOL_STATUSES)),
   content: toolContents,
   rawInput: z.unknown().optional(),
   rawOutput: z.unknown().optional(),
@@ -166,13 +158,10 @@ export type ToolCallReport = z.infer<typeof toolCall>;
 const update = z.discriminatedUnion('sessionUpdate', [
   z.object({
     sessionUpdate: z.literal('agent_message_chunk'),
-    messageId: id.nullish().catch(null),
+    messageId: optional(id),
     content: contentBlock,
     /** Qwen Code reports here what a model call took, cached input included. */
-    _meta: z
-      .object({ usage: z.object({ inputTokens: count, outputTokens: count }) })
-      .nullish()
-      .catch(null),
+    _meta: optional(z.object({ usage: z.object({ inputTokens: count, outputTokens: count }) })),
   }),
   z.object({ sessionUpdate: z.literal('agent_thought_chunk'), content: contentBlock }),
   toolCall.extend({ sessionUpdate: z.literal('tool_call') }),
@@ -188,7 +177,7 @@ const update = z.discriminatedUnion('sessionUpdate', [
   }),
   z.object({
     sessionUpdate: z.literal('usage_update'),
-    cost: z.object({ amount: z.number().nonnegative(), currency: text }).nullish().catch(null),
+    cost: optional(z.object({ amount: z.number().nonnegative(), currency: text })),
   }),
   z.object({ sessionUpdate: z.literal('config_option_update'), configOptions }),
 ]);

@@ -57,19 +57,17 @@ export class AcpSession {
   /** Whether the agent remembers what it did in an earlier process. */
   readonly isLoaded: boolean;
   readonly mcpProblems: readonly string[];
-  readonly #connection: AcpConnection;
   readonly #agent: AgentDescription;
   #described: SessionDescription;
   #model: string | null;
 
   private constructor(
-    connection: AcpConnection,
+    readonly connection: AcpConnection,
     { id, isLoaded, mcpProblems, agent, described }: OpenedSession,
   ) {
     this.id = id;
     this.isLoaded = isLoaded;
     this.mcpProblems = mcpProblems;
-    this.#connection = connection;
     this.#agent = agent;
     this.#described = described;
     this.#model = currentModel(described);
@@ -95,10 +93,6 @@ export class AcpSession {
     }
   }
 
-  get isOpen(): boolean {
-    return this.#connection.isOpen;
-  }
-
   get details(): AgentDetails {
     const { agentInfo, agentCapabilities: capabilities } = this.#agent;
     const models = offeredModels(this.#described);
@@ -119,11 +113,7 @@ export class AcpSession {
 
   async prompt(prompt: ContentBlock[], sessionId: string = this.id): Promise<PromptResponse> {
     const params = { sessionId, prompt };
-    return await this.#connection.request(AGENT_METHODS.session_prompt, params, promptResponseSchema);
-  }
-
-  async cancel(): Promise<void> {
-    await this.#connection.cancel(this.id);
+    return await this.connection.request(AGENT_METHODS.session_prompt, params, promptResponseSchema);
   }
 
   /** @throws AcpFailure when the agent does not offer the model */
@@ -131,8 +121,8 @@ export class AcpSession {
     const option = modelOption(this.#described);
     const request =
       option === undefined
-        ? this.#connection.request(SET_MODEL, { sessionId: this.id, modelId: model }, z.unknown())
-        : this.#connection.request(
+        ? this.connection.request(SET_MODEL, { sessionId: this.id, modelId: model }, z.unknown())
+        : this.connection.request(
             AGENT_METHODS.session_set_config_option,
             { sessionId: this.id, configId: option.id, value: model },
             configChangeSchema,
@@ -150,7 +140,7 @@ export class AcpSession {
   async setMode(modeId: string): Promise<void> {
     const params = { sessionId: this.id, modeId };
     const offered = this.#described.modes?.availableModes.map(({ id }) => id) ?? [];
-    const request = this.#connection.request(AGENT_METHODS.session_set_mode, params, z.unknown());
+    const request = this.connection.request(AGENT_METHODS.session_set_mode, params, z.unknown());
     await taken(`mode ${modeId}`, offered, request);
   }
 
@@ -159,16 +149,12 @@ export class AcpSession {
     if (!this.#agent.agentCapabilities.sessionCapabilities.fork) {
       return null;
     }
-    const forked = await this.#connection.request(
+    const forked = await this.connection.request(
       FORK,
       { sessionId: this.id, cwd: workingDir, mcpServers: [] },
       newSessionSchema,
     );
     return forked.sessionId;
-  }
-
-  async close(): Promise<void> {
-    await this.#connection.close();
   }
 }
 

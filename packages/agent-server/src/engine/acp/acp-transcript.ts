@@ -8,9 +8,9 @@ import type {
   TaskItem,
 } from '@slipway/agent-protocol/events.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
-import { describeTasks } from '../../tools/planning.tools.js';
+import { NOTED, trackedTasks } from '../../tools/planning.tools.js';
 import type { Draft, EngineHost } from '../agent-engine.js';
-import { messageOfAgent, hasCallEnded } from '../agent-events.js';
+import { callResult, messageOfAgent, hasCallEnded } from '../agent-events.js';
 import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './acp-schemas.js';
 
 const MAX_DEPTH = 16;
@@ -104,11 +104,7 @@ export class AcpTranscript {
     if (text.trim() !== '') {
       await this.#host.append(messageOfAgent(text, thoughts));
     } else if (thoughts.trim() !== '') {
-      await this.#call(
-        'think',
-        { kind: 'ThinkAction', thought: thoughts },
-        { kind: 'ThinkObservation', content: [{ type: 'text', text: 'Noted.' }], is_error: false },
-      );
+      await this.#call('think', { kind: 'ThinkAction', thought: thoughts }, NOTED);
     }
   }
 
@@ -169,17 +165,8 @@ export class AcpTranscript {
       notes: '',
       status: status === 'pending' ? 'todo' : status === 'completed' ? 'done' : status,
     }));
-    await this.#call(
-      'task_tracker',
-      { kind: 'TaskTrackerAction', command: 'plan', task_list: tasks },
-      {
-        kind: 'TaskTrackerObservation',
-        content: [{ type: 'text', text: describeTasks(tasks) }],
-        is_error: false,
-        command: 'plan',
-        task_list: tasks,
-      },
-    );
+    const action = { kind: 'TaskTrackerAction', command: 'plan', task_list: tasks } as const;
+    await this.#call('task_tracker', action, trackedTasks('plan', tasks));
   }
 
   async end(status: 'completed' | 'failed'): Promise<void> {
@@ -249,14 +236,7 @@ export class AcpTranscript {
       llm_response_id: randomUUID(),
       security_risk: 'LOW',
     });
-    await this.#host.append({
-      kind: 'ObservationEvent',
-      source: 'environment',
-      tool_name: tool,
-      tool_call_id: id,
-      action_id: event.id,
-      observation,
-    });
+    await this.#host.append(callResult({ id: event.id, tool_name: tool, tool_call_id: id }, observation));
   }
 }
 

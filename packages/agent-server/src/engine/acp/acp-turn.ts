@@ -1,6 +1,7 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
 import { isUserMessage, type AgentEvent, type MessageEvent } from '@slipway/agent-protocol/events.js';
 import { within } from '@slipway/common/async.js';
+import { jsonNumber } from '@slipway/common/json-access.js';
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
 import { type Limit, stepCost } from '../limits.js';
 import type { PermissionOption, PermissionOutcome, PromptResponse } from './acp-schemas.js';
@@ -26,7 +27,7 @@ export class AcpTurn {
   /** What was told before the answer. */
   readonly spent: Tokens = { promptTokens: 0, completionTokens: 0 };
   #isWithdrawn = false;
-  #questions: Question[] = [];
+  questions: Question[] = [];
   #changed = Promise.withResolvers<void>();
   /** Monotonic time, in milliseconds. */
   #lastActivity = performance.now();
@@ -38,10 +39,6 @@ export class AcpTurn {
         (error: unknown): TurnResult => ({ error }),
       )
       .then((result) => this.#finish(result));
-  }
-
-  get questions(): readonly Pick<Question, 'callId'>[] {
-    return this.#questions;
   }
 
   touch(): void {
@@ -64,7 +61,7 @@ export class AcpTurn {
       return { outcome: 'cancelled' };
     }
     return await new Promise<PermissionOutcome>((answer) => {
-      this.#questions.push({ callId, options, answer });
+      this.questions.push({ callId, options, answer });
       this.#wake();
     });
   }
@@ -88,7 +85,7 @@ export class AcpTurn {
 
   async next(signals: readonly AbortSignal[], idleMs: number): Promise<TurnStop> {
     const interrupted = AbortSignal.any([...signals]);
-    const aborted = new Promise<void>((resolve) => {
+    const interruption = new Promise<void>((resolve) => {
       interrupted.addEventListener('abort', () => resolve(), { once: true });
     });
     this.touch();
@@ -98,24 +95,19 @@ export class AcpTurn {
         return stop;
       }
       const idle = this.#lastActivity + idleMs - performance.now();
-      await within(Math.max(idle, 1), Promise.race([this.#changed.promise, aborted]));
+      await within(Math.max(idle, 1), Promise.race([this.#changed.promise, interruption]));
     }
   }
 
   #stop(isInterrupted: boolean, idleMs: number): TurnStop | null {
-    if (this.result !== null) {
-      return 'finished';
-    }
-    if (isInterrupted) {
-      return 'interrupted';
-    }
-    if (this.limit !== null) {
-      return 'limited';
-    }
-    if (this.#questions.length > 0) {
-      return 'asked';
-    }
-    return performance.now() - this.#lastActivity >= idleMs ? 'idle' : null;
+    const stops: [TurnStop, boolean][] = [
+      ['finished', this.result !== null],
+      ['interrupted', isInterrupted],
+      ['limited', this.limit !== null],
+      ['asked', this.questions.length > 0],
+      ['idle', performance.now() - this.#lastActivity >= idleMs],
+    ];
+    return stops.find(([, holds]) => holds)?.[0] ?? null;
   }
 
   #finish(result: TurnResult): void {
@@ -125,8 +117,8 @@ export class AcpTurn {
   }
 
   #take(): Question[] {
-    const questions = this.#questions;
-    this.#questions = [];
+    const questions = this.questions;
+    this.questions = [];
     return questions;
   }
 
@@ -172,7 +164,7 @@ export async function countTurn(
     : reported;
   const { modelPrices, llm } = host.settings;
   // A cost that the agent reports itself would be counted twice.
-  const tellsCost = typeof host.memory()['costSeen'] === 'number' && host.memory()['tellsCost'] === true;
+  const tellsCost = jsonNumber(host.memory(), 'costSeen') !== null && host.memory()['tellsCost'] === true;
   const costUsd = tellsCost ? 0 : stepCost(modelPrices, llm.model, { promptTokens, completionTokens });
   const costSource = tellsCost ? 'provider' : costUsd === null ? 'unknown' : 'catalogue';
   if (isStep || promptTokens > 0 || completionTokens > 0) {
@@ -187,8 +179,7 @@ export async function countCost(
   if (currency.toUpperCase() !== 'USD') {
     return;
   }
-  const memory = host.memory();
-  const seen = typeof memory['costSeen'] === 'number' ? memory['costSeen'] : 0;
+  const seen = jsonNumber(host.memory(), 'costSeen') ?? 0;
   // A restarted agent may count from zero again.
   const more = amount < seen ? amount : amount - seen;
   await host.remember({ costSeen: amount, tellsCost: true });
@@ -209,10 +200,9 @@ async function newTokens(host: EngineHost, reported: Tokens): Promise<Tokens> {
     return reported;
   }
   const memory = host.memory();
-  const seen = (name: string): number => (typeof memory[name] === 'number' ? memory[name] : 0);
   const more = {
-    promptTokens: promptTokens - seen('promptTokensSeen'),
-    completionTokens: completionTokens - seen('completionTokensSeen'),
+    promptTokens: promptTokens - (jsonNumber(memory, 'promptTokensSeen') ?? 0),
+    completionTokens: completionTokens - (jsonNumber(memory, 'completionTokensSeen') ?? 0),
   };
   await host.remember({ promptTokensSeen: promptTokens, completionTokensSeen: completionTokens });
   // A restarted agent may count from zero again.
@@ -233,11 +223,6 @@ function tokensOf({ usage, _meta: meta }: PromptResponse): Tokens | null {
 
 const GO_ON = 'Your work was interrupted. Go on where you stopped.';
 
-interface AcpPrompt {
-  blocks: ContentBlock[];
-  lastMessage: string | null;
-}
-
 interface PromptOptions {
   /** Id of the last message that an agent was given; null before the first. */
   lastMessage: string | null;
@@ -254,7 +239,10 @@ export function unsentMessages(events: readonly AgentEvent[], lastMessage: strin
 }
 
 /** What to give the agent now. Without memory, it gets the user's last message again, and is told the rest. */
-export function toPrompt(events: readonly AgentEvent[], options: PromptOptions): AcpPrompt {
+export function toPrompt(
+  events: readonly AgentEvent[],
+  options: PromptOptions,
+): { blocks: ContentBlock[]; lastMessage: string | null } {
   const unsent = unsentMessages(events, options.lastMessage);
   const last = events.findLast(isUserMessage);
   const messages = unsent.length > 0 || options.remembers || last === undefined ? unsent : [last];

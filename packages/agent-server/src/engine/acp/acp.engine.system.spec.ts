@@ -235,7 +235,7 @@ describe('permissions', () => {
 
   it('wait for the user, who rejects and says why', async () => {
     const host = await run('ask rm', { confirmationPolicy: 'always' });
-    await engine.confirm(host, false, 'never that', never);
+    await engine.confirm(host, 'never that', never);
     expect(host.status).toBe('idle');
     const calls = host.ofKind('ACPToolCallEvent');
     expect(calls).toHaveLength(2);
@@ -251,7 +251,7 @@ describe('permissions', () => {
   it('of several calls wait together', async () => {
     const host = await run('ask-two', { confirmationPolicy: 'always' });
     while (host.status === 'waiting_for_confirmation') {
-      await engine.confirm(host, true, null, never);
+      await engine.confirm(host, null, never);
     }
     expect(answers(host)).toEqual(['yes yes']);
   });
@@ -274,7 +274,7 @@ describe('permissions', () => {
   // echoVic/orca-agent#76, QwenLM/qwen-code#5258: an agent that is refused a call ends its prompt with an error.
   it('that are refused end the run of an agent that fails then, and not as an error', async () => {
     const host = await run('ask-or-fail rm', { confirmationPolicy: 'always' });
-    await engine.confirm(host, false, null, never);
+    await engine.confirm(host, 'not that one', never);
     expect(host.status).toBe('paused');
     expect(failures(host)).toEqual([]);
     await goOn(host, 'hello');
@@ -302,7 +302,7 @@ describe('permissions', () => {
     const host = await run('ask rm', { confirmationPolicy: 'always' });
     await engine.close();
     engine = newEngine();
-    await engine.confirm(host, true, null, never);
+    await engine.confirm(host, null, never);
     expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
     expect(answers(host)).toEqual(['you said: Your work was interrupted. Go on where you stopped.']);
   });

@@ -1,12 +1,8 @@
+import { within } from '@slipway/common/async.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { clipText } from '../../clipped-text.js';
 import type { ToolView } from '../../tool-view.js';
-import {
-  type AcpLaunch,
-  AgentEngine,
-  AgentUnavailableError,
-  type EngineHost,
-  settledWithin,
-} from '../agent-engine.js';
+import { type AcpLaunch, AgentEngine, AgentUnavailableError, type EngineHost } from '../agent-engine.js';
 import { conversationFailure, failRun, limitReached } from '../limits.js';
 import { closeOpenCalls } from '../agent-events.js';
 import { toPrompt, unsentMessages, AcpTurn, countTurn } from './acp-turn.js';
@@ -44,11 +40,7 @@ export class AcpEngine extends AgentEngine {
   }
 
   async prepare(host: EngineHost): Promise<void> {
-    try {
-      await this.#open(host);
-    } catch (error) {
-      throw unavailable(error);
-    }
+    await this.#open(host).catch(asUnavailable);
   }
 
   async run(host: EngineHost, signal: AbortSignal): Promise<void> {
@@ -60,12 +52,7 @@ export class AcpEngine extends AgentEngine {
     });
   }
 
-  async confirm(
-    host: EngineHost,
-    accept: boolean,
-    reason: string | null,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async confirm(host: EngineHost, rejection: string | null, signal: AbortSignal): Promise<void> {
     await this.#reportFailures(host, async () => {
       const [turn, agent] = [this.#turn, this.#agent];
       if (turn === null || agent === null || turn.result !== null) {
@@ -73,34 +60,31 @@ export class AcpEngine extends AgentEngine {
         await this.#work(host, signal);
         return;
       }
-      if (!accept) {
-        await agent.conversation.reject(turn, reason);
+      if (rejection !== null) {
+        await agent.conversation.reject(turn, rejection);
       }
-      turn.answer(accept);
-      if (!accept && reason !== null) {
+      turn.answer(rejection === null);
+      if (rejection !== null) {
         // The protocol has no member for the reason: the agent reads it with the next message.
-        await host.remember({ remark: `The user rejected a call: ${reason}` });
+        await host.remember({ remark: `The user rejected a call: ${rejection}` });
       }
-      await this.#follow(host, agent, turn, signal, accept ? 'finished' : 'idle');
+      await this.#follow(host, agent, turn, signal, rejection === null ? 'finished' : 'idle');
     });
   }
 
   async ask(host: EngineHost, question: string): Promise<string> {
-    try {
-      const { session, conversation } = await this.#open(host);
-      const fork = await session.fork(host.settings.workingDir);
-      if (fork === null) {
-        throw new AgentUnavailableError(
-          'This agent answers no questions beside its work: send a message instead.',
-        );
-      }
-      return await conversation.collect(fork, async () => {
-        const answer = await session.prompt([{ type: 'text', text: question }], fork);
-        await countTurn(host, answer, { isStep: false, agent: '' });
-      });
-    } catch (error) {
-      throw unavailable(error);
+    const { session, conversation } = await this.#open(host).catch(asUnavailable);
+    const fork = await session.fork(host.settings.workingDir).catch(asUnavailable);
+    if (fork === null) {
+      throw new AgentUnavailableError(
+        'This agent answers no questions beside its work: send a message instead.',
+      );
     }
+    const answering = conversation.collect(fork, async () => {
+      const answer = await session.prompt([{ type: 'text', text: question }], fork);
+      await countTurn(host, answer, { isStep: false, agent: '' });
+    });
+    return await answering.catch(asUnavailable);
   }
 
   /** Agents condense their history themselves. */
@@ -109,14 +93,10 @@ export class AcpEngine extends AgentEngine {
   }
 
   async switchModel(host: EngineHost, model: string): Promise<void> {
-    try {
-      const { session } = await this.#open(host);
-      await session.switchModel(model);
-      await host.remember({ model });
-      await host.describeAgent(session.details);
-    } catch (error) {
-      throw unavailable(error);
-    }
+    const { session } = await this.#open(host).catch(asUnavailable);
+    await session.switchModel(model).catch(asUnavailable);
+    await host.remember({ model });
+    await host.describeAgent(session.details);
   }
 
   async close(): Promise<void> {
@@ -138,11 +118,11 @@ export class AcpEngine extends AgentEngine {
     }
     const memory = host.memory();
     const prompt = toPrompt(host.events(), {
-      lastMessage: rememberedText(memory['lastMessage']),
+      lastMessage: jsonText(memory, 'lastMessage'),
       remembers: memory['isBegun'] === true,
       takesImages: agent.session.details.capabilities.image,
       settings: host.settings,
-      remark: rememberedText(memory['remark']),
+      remark: jsonText(memory, 'remark'),
     });
     const turn = new AcpTurn(agent.session.prompt(prompt.blocks));
     this.#turn = turn;
@@ -166,7 +146,7 @@ export class AcpEngine extends AgentEngine {
         if (!(await this.#conclude(host, agent, turn))) {
           return;
         }
-        if (unsentMessages(host.events(), rememberedText(host.memory()['lastMessage'])).length > 0) {
+        if (unsentMessages(host.events(), jsonText(host.memory(), 'lastMessage')).length > 0) {
           await this.#work(host, signal);
         } else {
           await host.setStatus(whenDone);
@@ -207,8 +187,8 @@ export class AcpEngine extends AgentEngine {
     }
     const { stopReason } = result.response;
     await conversation.end(stopReason === 'cancelled' ? 'failed' : 'completed');
-    const counted = { isStep: conversation.begunCalls === 0, agent: session.details.name, spent: turn.spent };
-    await countTurn(host, result.response, counted);
+    const isStep = conversation.transcript.begun === 0;
+    await countTurn(host, result.response, { isStep, agent: session.details.name, spent: turn.spent });
     switch (stopReason) {
       case 'end_turn':
         return true;
@@ -234,8 +214,8 @@ export class AcpEngine extends AgentEngine {
     if (turn !== null && agent !== null && turn.result === null) {
       const { session, conversation } = agent;
       turn.withdraw();
-      await session.cancel();
-      await settledWithin(CANCEL_WAIT_MS, turn.finished);
+      await session.connection.cancel(session.id);
+      await within(CANCEL_WAIT_MS, turn.finished);
       await conversation.end('failed');
       if (turn.result === null) {
         this.#settling = this.#settle(turn);
@@ -244,7 +224,7 @@ export class AcpEngine extends AgentEngine {
   }
 
   async #settle(turn: AcpTurn): Promise<void> {
-    await settledWithin(CANCEL_GRACE_MS, turn.finished);
+    await within(CANCEL_GRACE_MS, turn.finished);
     if (turn.result === null) {
       await this.#closeAgent();
     }
@@ -252,7 +232,7 @@ export class AcpEngine extends AgentEngine {
 
   async #open(host: EngineHost): Promise<OpenAgent> {
     await this.#settling;
-    if (this.#agent !== null && this.#agent.session.isOpen) {
+    if (this.#agent?.session.connection.isOpen) {
       return this.#agent;
     }
     if (this.#isClosed) {
@@ -273,7 +253,7 @@ export class AcpEngine extends AgentEngine {
   async #closeAgent(): Promise<void> {
     const agent = this.#agent;
     this.#agent = null;
-    await agent?.session.close();
+    await agent?.session.connection.close();
   }
 
   /** Turns a failure of the agent into an error event that ends the run and says why. */
@@ -294,8 +274,9 @@ function isRefusal(error: unknown): boolean {
   return error instanceof AcpFailure && error.code === 'ACPPromptError';
 }
 
-function unavailable(error: unknown): unknown {
-  return error instanceof AcpFailure
+/** @throws AgentUnavailableError in place of an AcpFailure, and every other error as it is */
+function asUnavailable(error: unknown): never {
+  throw error instanceof AcpFailure
     ? new AgentUnavailableError(clipText(error.message, MAX_DETAIL), { cause: error })
     : error;
 }
@@ -305,16 +286,11 @@ async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
   const launch = launchOf(host);
   const memory = host.memory();
   const conversation = new AcpConversation(host, view);
-  const session = await AcpSession.open({
-    view,
-    host,
-    launch,
-    conversation,
-    earlier: rememberedText(memory['sessionId']),
-  });
+  const earlier = jsonText(memory, 'sessionId');
+  const session = await AcpSession.open({ view, host, launch, conversation, earlier });
   try {
-    conversation.open(session.id);
-    const model = rememberedText(memory['model']) ?? launch.model;
+    conversation.sessionId = session.id;
+    const model = jsonText(memory, 'model') ?? launch.model;
     if (model !== null && model !== session.details.currentModel) {
       await session.switchModel(model);
     }
@@ -324,7 +300,7 @@ async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
     await announce(host, session);
     return { session, conversation };
   } catch (error) {
-    await session.close();
+    await session.connection.close();
     throw error;
   }
 }
@@ -378,9 +354,4 @@ function launchOf({ settings }: EngineHost): AcpLaunch {
     throw new Error('the conversation names no agent to start');
   }
   return settings.acp;
-}
-
-/** Returns null for anything but a text, because tools may change the engine's memory on disk. */
-function rememberedText(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null;
 }

@@ -24,13 +24,19 @@ import {
   type ModelRequest,
   PausedWhileWaiting,
   callModelWithImages,
-  patienceOf,
   type Wait,
 } from './model-call.js';
 import { type NativeTools, prepareRun } from './native-tools.js';
 import { type ModelResponse, toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
 import { hasSpokenCall, withSpokenCalls } from './spoken-calls.js';
-import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
+import {
+  invalidCall,
+  offeredTool,
+  parseCall,
+  type ParsedCall,
+  type PendingCall,
+  runCalls,
+} from './tool-calls.js';
 import type { AnswerEnding } from './refusal-words.js';
 
 const MAX_CONTINUATIONS = 3;
@@ -49,13 +55,8 @@ const NO_RESULT = 'The agent ended without the result that result_schema asks fo
 const ASK_FOR_RESULT =
   'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';
 
-const CUT = { isValid: false, risk: 'UNKNOWN', error: CUT_CALL } as const;
-const LOST_CALL = {
-  isValid: false,
-  risk: 'UNKNOWN',
-  error:
-    'Not run: the agent server restarted, and what the call hid from view is lost. Make the call again if it is still right.',
-} as const;
+const LOST_CALL =
+  'Not run: the agent server restarted, and what the call hid from view is lost. Make the call again if it is still right.';
 
 interface AgentLoopOptions {
   host: EngineHost;
@@ -68,7 +69,7 @@ interface AgentLoopOptions {
 
 interface ParsedAction {
   event: ActionEvent;
-  parsed: ReturnType<typeof parseCall>;
+  parsed: ParsedCall;
 }
 
 interface PendingCalls {
@@ -201,11 +202,7 @@ export class AgentLoop {
   /** @returns null if the history was too long, or may have been, and a condensation has made room */
   async #callModel(request: ModelRequest): Promise<ModelResponse | null> {
     try {
-      const response = await callModelWithImages(
-        this.#host,
-        request,
-        patienceOf(this.#host, this.#options.wait),
-      );
+      const response = await callModelWithImages(request, this.#options);
       this.#options.condenser.observe(response, request.messages);
       const { instructions, messages, tools } = request;
       await reportCutPrompt(this.#host, response.promptTokens ?? 0, [instructions, messages, tools]);
@@ -240,7 +237,7 @@ export class AgentLoop {
     const actions: ParsedAction[] = [];
     for (const [index, call] of response.calls.entries()) {
       const isCut = response.ending === 'cut' && index === response.calls.length - 1;
-      const parsed = isCut ? CUT : parseCall(tools, call.name, call.arguments);
+      const parsed = isCut ? invalidCall(CUT_CALL) : parseCall(tools, call.name, call.arguments);
       const action = parsed.isValid ? parsed.prepared.action : null;
       const thought = [response.text, response.reasoning];
       const risk = judgedRisk(settings, { ...call, thought, stated: parsed.risk });
@@ -306,11 +303,11 @@ export class AgentLoop {
     return calls;
   }
 
-  #parseWritten(tools: ReadonlyMap<string, Tool>, event: ActionEvent): ReturnType<typeof parseCall> {
+  #parseWritten(tools: ReadonlyMap<string, Tool>, event: ActionEvent): ParsedCall {
     const { llm_response_id, tool_call: shown } = event;
     const original = originalCall(this.#host.originals(), llm_response_id, shown.id);
     if (original === null && `${shown.name} ${shown.arguments}`.includes(HIDDEN)) {
-      return LOST_CALL;
+      return invalidCall(LOST_CALL);
     }
     return parseCall(tools, (original ?? shown).name, (original ?? shown).arguments);
   }

@@ -7,23 +7,19 @@ const SHOWN_EVERY_MS = 3_000;
 
 /** What can be said of an answer while it is being written: whether it goes in circles, and how long it is. */
 export class AnswerWatch {
-  #text = '';
+  text = '';
   #checked = 0;
   #shownAt = Number.NEGATIVE_INFINITY;
   readonly #lengths: number[] = [];
 
-  get text(): string {
-    return this.#text;
-  }
-
   /** @returns whether the text repeats itself since this piece */
   add(piece: string): boolean {
-    this.#text += piece;
-    if (this.#text.length - this.#checked < REPEATED) {
+    this.text += piece;
+    if (this.text.length - this.#checked < REPEATED) {
       return false;
     }
-    this.#checked = this.#text.length;
-    return repeatsItself(this.#text);
+    this.#checked = this.text.length;
+    return repeatsItself(this.text);
   }
 
   /** Whether it is time to show the length again. */
@@ -32,7 +28,7 @@ export class AnswerWatch {
       return false;
     }
     this.#shownAt = now;
-    this.#lengths.push(this.#text.length);
+    this.#lengths.push(this.text.length);
     return true;
   }
 

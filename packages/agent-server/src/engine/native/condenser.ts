@@ -6,13 +6,7 @@ import { conversationFailure, countUsage, estimateTokens } from '../limits.js';
 import { LlmFailure } from './llm-failure.js';
 import { isResult } from '../agent-events.js';
 import { resultText, textOf, type VisibleEvent, visibleEvents } from './messages-from-events.js';
-import {
-  callModelWithRetries,
-  CONTENT_FILTERED,
-  type ModelRequest,
-  patienceOf,
-  type Wait,
-} from './model-call.js';
+import { callModelWithRetries, CONTENT_FILTERED, type ModelRequest, type Wait } from './model-call.js';
 import type { ModelResponse } from './response-parts.js';
 
 const KEPT_SHARE = 0.3;
@@ -80,27 +74,25 @@ export class Condenser {
     if (part === null) {
       return false;
     }
-    const text = transcript(part.events, Math.max(2_000, limit * TRANSCRIPT_CHARACTERS_PER_TOKEN));
-    const response = await callModelWithRetries(
-      {
-        model,
-        instructions: CONDENSATION_INSTRUCTIONS,
-        messages: [{ role: 'user', content: text }],
-        tools: [],
-        signal,
-      },
-      patienceOf(this.#host, this.#wait),
-    );
+    const content = transcript(part.events, Math.max(2_000, limit * TRANSCRIPT_CHARACTERS_PER_TOKEN));
+    const request: ModelRequest = {
+      model,
+      instructions: CONDENSATION_INSTRUCTIONS,
+      messages: [{ role: 'user', content }],
+      tools: [],
+      signal,
+    };
+    const response = await callModelWithRetries(request, { host: this.#host, wait: this.#wait });
     await countUsage(this.#host, settings, response, undefined, !force);
     const isFiltered = response.ending === 'filtered';
     if (isFiltered || response.text.trim() === '') {
       this.#failedAt = size;
-      if (force) {
-        throw isFiltered
-          ? new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null)
-          : new LlmFailure('LlmEmptyAnswer', NO_SUMMARY, null);
+      if (!force) {
+        return false;
       }
-      return false;
+      throw isFiltered
+        ? new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null)
+        : new LlmFailure('LlmEmptyAnswer', NO_SUMMARY, null);
     }
     await this.#host.append({
       kind: 'Condensation',
@@ -157,16 +149,14 @@ export class Condenser {
 
 type RoomRequest = Pick<ModelRequest, 'model' | 'messages' | 'signal'>;
 
-interface Forgettable {
-  events: VisibleEvent[];
-  offset: number;
-}
-
 /**
  * The oldest part of the history that a summary can replace: not the system prompt, the first user message or the
  * newest events of about `keepTokens`, and never a call without its result. Null if there is too little.
  */
-export function forgettable(events: readonly AgentEvent[], keepTokens: number): Forgettable | null {
+export function forgettable(
+  events: readonly AgentEvent[],
+  keepTokens: number,
+): { events: VisibleEvent[]; offset: number } | null {
   const view = visibleEvents(events);
   const start =
     1 +
@@ -196,14 +186,10 @@ function cutPosition(view: readonly VisibleEvent[], start: number, keepTokens: n
 
 /** A response and all its results must stay on the same side. */
 function canCut(view: readonly VisibleEvent[], index: number): boolean {
-  const before = view.slice(0, index);
+  const before = view.slice(0, index).filter((event) => event.kind === 'ActionEvent');
+  const responses = new Set(before.map((event) => event.llm_response_id));
+  const calls = new Set(before.map((event) => event.tool_call_id));
   const after = view.slice(index);
-  const responses = new Set(
-    before.flatMap((event) => (event.kind === 'ActionEvent' ? [event.llm_response_id] : [])),
-  );
-  const calls = new Set(
-    before.flatMap((event) => (event.kind === 'ActionEvent' ? [event.tool_call_id] : [])),
-  );
   return !after.some(
     (event) =>
       (event.kind === 'ActionEvent' && responses.has(event.llm_response_id)) ||

@@ -38,8 +38,7 @@ export function modelFactory(anthropicUrl: string, cacheKey: string): ModelFacto
   const shared = { anthropicUrl, cacheKey, refused: new RefusedParameters(), learnt };
   return async ({ llm, llmTimeoutMs: timeoutMs, outboundAllowlist: allowlist }) => {
     const chosen = await languageModel({ ...llm, timeoutMs, allowlist, ...shared });
-    const endpoint = knownEndpoint(llm);
-    return { languageModel: chosen, target: endpoint };
+    return { languageModel: chosen, target: knownEndpoint(llm) };
   };
 }
 

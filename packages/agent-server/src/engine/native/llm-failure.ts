@@ -31,18 +31,17 @@ type LlmFailureCode =
   | 'ModelRepeats';
 
 export class LlmFailure extends Error {
-  readonly code: LlmFailureCode;
-  /** Milliseconds that the provider asks to wait, 0 if it does not say, null if the same call would fail again. */
-  readonly retryAfterMs: number | null;
+  override readonly name = 'LlmFailure';
   /** Whether the provider refused the request for a reason that a shorter history may remove. */
   readonly mayBeHistory: boolean;
   /** Whether images may be the reason: the refusal has no known one, or is about the size of the request. */
   readonly mayBeImages: boolean;
 
+  /** @param retryAfterMs that the provider asks to wait; 0 if it does not say, null if the same call would fail again */
   constructor(
-    code: LlmFailureCode,
+    readonly code: LlmFailureCode,
     message: string,
-    retryAfterMs: number | null,
+    readonly retryAfterMs: number | null,
     {
       cause,
       mayBeHistory = false,
@@ -50,9 +49,6 @@ export class LlmFailure extends Error {
     }: { cause?: unknown; mayBeHistory?: boolean; status?: number } = {},
   ) {
     super(message, { cause });
-    this.name = 'LlmFailure';
-    this.code = code;
-    this.retryAfterMs = retryAfterMs;
     this.mayBeHistory = mayBeHistory;
     this.mayBeImages = code === 'LlmRejected' || status === 413;
   }
@@ -130,7 +126,7 @@ function errorResponse(
 
 /** An address that does not know the request may speak the other form, or be none of an API. */
 function addressHint(url: string, lacksAddress: boolean): string {
-  const path = URL.canParse(url) ? new URL(url).pathname : '';
+  const path = URL.parse(url)?.pathname ?? '';
   const isUnversioned = /^\/(chat\/completions|responses)$/.test(path);
   const isRequest = /\/(chat\/completions|responses|messages)$/.test(path);
   const other = path.endsWith('/messages')
@@ -141,25 +137,17 @@ function addressHint(url: string, lacksAddress: boolean): string {
 }
 
 function failureCode(status: number, refusal: Refusal): LlmFailureCode {
-  if (status === 402 || isOutOfMoney(refusal)) {
-    return 'LlmQuotaExceeded';
-  }
-  if (status === 401 || status === 403) {
-    return isFiltered(refusal) ? 'LlmContentFiltered' : 'LlmAuthenticationFailed';
-  }
-  if (isBrokenCall(refusal)) {
-    return 'LlmEmptyAnswer';
-  }
-  if (isContextFull(status, refusal)) {
-    return 'LlmContextFull';
-  }
-  if (isFiltered(refusal)) {
-    return 'LlmContentFiltered';
-  }
-  if (status === 429) {
-    return 'LlmRateLimited';
-  }
-  return status >= 500 || status === 408 ? 'LlmUnavailable' : 'LlmRejected';
+  const isDenied = status === 401 || status === 403;
+  const signs: [LlmFailureCode, boolean][] = [
+    ['LlmQuotaExceeded', status === 402 || isOutOfMoney(refusal)],
+    ['LlmAuthenticationFailed', isDenied && !isFiltered(refusal)],
+    ['LlmEmptyAnswer', !isDenied && isBrokenCall(refusal)],
+    ['LlmContextFull', !isDenied && isContextFull(status, refusal)],
+    ['LlmContentFiltered', isFiltered(refusal)],
+    ['LlmRateLimited', status === 429],
+    ['LlmUnavailable', status >= 500 || status === 408],
+  ];
+  return signs.find(([, holds]) => holds)?.[0] ?? 'LlmRejected';
 }
 
 /** Words of codes in an answer that began with 200, and the status that says the same. */

@@ -48,30 +48,22 @@ function lastTurns(events: readonly AgentEvent[]): Turn[] {
     .filter((event) => event.kind === 'ActionEvent' || isResult(event))
     // Twice: calls and results.
     .slice(-2 * MAX_PERIOD * SLOW_ROUNDS);
-  const results = new Map<string, { result: ResultEvent; milliseconds: number }>();
+  const results = new Map<string, { result: ResultEvent; isSlow: boolean }>();
   for (const [index, event] of recent.entries()) {
     if (event.kind !== 'ActionEvent') {
-      const before = recent[index - 1] ?? event;
-      results.set(event.tool_call_id, { result: event, milliseconds: between(before, event) });
+      // The calls of a response run one after the other, so each begins when the event before its result was written.
+      const begun = (recent[index - 1] ?? event).timestamp;
+      const isSlow = Date.parse(event.timestamp) - Date.parse(begun) >= SLOW_MS;
+      results.set(event.tool_call_id, { result: event, isSlow });
     }
   }
   const turns = recent
     .filter((event) => event.kind === 'ActionEvent')
     .map((action) => {
       const found = results.get(action.tool_call_id);
-      return found === undefined
-        ? null
-        : {
-            fingerprint: fingerprint(action, found.result),
-            isSlow: found.milliseconds >= SLOW_MS,
-          };
+      return found && { fingerprint: fingerprint(action, found.result), isSlow: found.isSlow };
     });
-  return turns.slice(turns.lastIndexOf(null) + 1).filter((turn) => turn !== null);
-}
-
-/** The calls of a response run one after the other, so each begins when the event before its result was written. */
-function between(before: AgentEvent, after: AgentEvent): number {
-  return Date.parse(after.timestamp) - Date.parse(before.timestamp);
+  return turns.slice(turns.lastIndexOf(undefined) + 1).filter((turn) => turn !== undefined);
 }
 
 function fingerprint({ tool_name, action, tool_call }: ActionEvent, result: ResultEvent): string {

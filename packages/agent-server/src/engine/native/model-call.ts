@@ -51,8 +51,10 @@ const MAX_ANSWERS = new Map([
 /** Repeated when the provider is busy, at the time that it names. @throws LlmFailure; PausedWhileWaiting */
 export async function callModelWithRetries(
   request: ModelRequest,
-  patience: Patience,
+  { host, wait, isQuiet = false }: Patience,
 ): Promise<ModelResponse> {
+  const { settings } = host;
+  const pause = isQuiet ? new AbortController().signal : host.pauseSignal();
   let waitedMs = 0;
   let useless = 0;
   for (let retries = 0; ; retries += 1) {
@@ -62,7 +64,8 @@ export async function callModelWithRetries(
       if (uselessAnswer === null) {
         return response;
       }
-      await patience.countUseless(response, request.messages);
+      // It is paid for although it is thrown away.
+      await countUsage(host, settings, response, request.messages, false);
       throw uselessAnswer;
     } catch (error) {
       request.showDraft?.(null);
@@ -71,18 +74,19 @@ export async function callModelWithRetries(
       const { code, retryAfterMs: namedMs } = failure;
       useless += MAX_ANSWERS.has(code) ? 1 : 0;
       const isFinal = namedMs === null || useless >= (MAX_ANSWERS.get(code) ?? Infinity);
-      const pauseMs = isFinal ? null : nextPause({ retries, waitedMs, namedMs }, patience.retries);
+      const { parameters = {} } = settings.llm;
+      const pauseMs = isFinal ? null : nextPause({ retries, waitedMs, namedMs }, parameters);
       if (pauseMs === null) {
         throw failure;
       }
-      await patience.tell(
-        `${failure.message} The call is repeated in ${Math.ceil(pauseMs / 100) / 10} s.`,
-        code === 'ModelRepeats' ? code : 'LlmRetried',
-      );
-      await patience.wait(pauseMs, AbortSignal.any([request.signal, patience.pause]));
+      if (!isQuiet) {
+        const detail = `${failure.message} The call is repeated in ${Math.ceil(pauseMs / 100) / 10} s.`;
+        await host.append(conversationFailure(code === 'ModelRepeats' ? code : 'LlmRetried', detail));
+      }
+      await wait(pauseMs, AbortSignal.any([request.signal, pause]));
       waitedMs += pauseMs;
       request.signal.throwIfAborted();
-      if (patience.pause.aborted) {
+      if (pause.aborted) {
         throw new PausedWhileWaiting('paused');
       }
     }
@@ -176,15 +180,8 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
     if (repeats) {
       stop.abort();
       const { text, reasoning } = collected.answer();
-      return {
-        ...end,
-        text: text + held.text,
-        reasoning,
-        calls: [],
-        parts: [],
-        message: {},
-        ending: 'endless',
-      };
+      const nothing = { calls: [], parts: [], message: {} };
+      return { ...end, ...nothing, text: text + held.text, reasoning, ending: 'endless' };
     }
   }
   const parts = collected.parts();
@@ -245,11 +242,8 @@ const LEFT_OUT = 'imagesLeftOut';
  * itself, then for all. Remembers what the model accepts.
  * @throws LlmFailure the first one, if images are not the reason
  */
-export async function callModelWithImages(
-  host: EngineHost,
-  request: ModelRequest,
-  patience: Patience,
-): Promise<ModelResponse> {
+export async function callModelWithImages(request: ModelRequest, patience: Patience): Promise<ModelResponse> {
+  const { host } = patience;
   const origin = originOf(request.model.target);
   const known = knownLimit(host, origin);
   try {
@@ -301,36 +295,12 @@ function rejection(error: unknown): null {
 /** Waits; resolves early when the signal aborts. */
 export type Wait = (milliseconds: number, signal: AbortSignal) => Promise<void>;
 
+/** How calls wait: as the settings of their conversation say, told as events, and until the user pauses. */
 export interface Patience {
-  retries: RetrySettings;
+  host: EngineHost;
   wait: Wait;
-  pause: AbortSignal;
-  tell: (sentence: string, code: string) => Promise<void>;
-  /** Counts an answer that is thrown away although it is paid for. */
-  countUseless: (response: ModelResponse, request: unknown) => Promise<void>;
-}
-
-/** How the runs of a conversation wait: as its settings say, told as events, and until the user pauses. */
-export function patienceOf(host: EngineHost, wait: Wait): Patience {
-  return {
-    ...quietPatience(host, wait),
-    pause: host.pauseSignal(),
-    tell: async (sentence, code) => {
-      await host.append(conversationFailure(code, sentence));
-    },
-  };
-}
-
-/** The same beside a run: nothing is logged, and a pause does not concern it. */
-export function quietPatience(host: EngineHost, wait: Wait): Patience {
-  const { settings } = host;
-  return {
-    retries: settings.llm.parameters ?? {},
-    wait,
-    pause: new AbortController().signal,
-    tell: async () => undefined,
-    countUseless: async (response, request) => countUsage(host, settings, response, request, false),
-  };
+  /** Beside a run: nothing is logged, and a pause does not concern it. */
+  isQuiet?: boolean;
 }
 
 export type RetrySettings = Pick<

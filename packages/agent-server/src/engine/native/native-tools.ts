@@ -116,14 +116,13 @@ export class NativeTools {
 
   #allowed(): Tool[] {
     const { searchApiKey, tavilyApiUrl } = this.#host.settings;
-    const search =
-      searchApiKey === null ? [] : [webSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
     const access = this.#options.remoteAccess();
-    const remote =
-      access === null ? [] : [gitRemoteTool(access, this.#options.view, () => this.#shell.workingDir)];
-    const pullRequest =
-      this.#pullRequest !== null && this.#options.pullRequests?.mayPush() === true ? [this.#pullRequest] : [];
-    const ours = [...this.#builtIn, ...pullRequest, ...remote, ...search];
+    const optional = [
+      this.#options.pullRequests?.mayPush() === true ? this.#pullRequest : null,
+      access && gitRemoteTool(access, this.#options.view, () => this.#shell.workingDir),
+      searchApiKey === null ? null : webSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl }),
+    ];
+    const ours = [...this.#builtIn, ...optional.filter((tool) => tool !== null)];
     return [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
   }
 

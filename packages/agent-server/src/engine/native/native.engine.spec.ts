@@ -374,7 +374,7 @@ describe('confirmation', () => {
     const host = await run(inOrder(call('terminal', { command: 'rm -rf x' }), say('I will not.')), {
       confirmationPolicy: 'always',
     });
-    await engine.confirm(host, false, 'not that one', never);
+    await engine.confirm(host, 'not that one', never);
     expect(host.status).toBe('idle');
     await engine.run(host, never);
     expect(host.ofKind('UserRejectObservation')).toMatchObject([
@@ -414,14 +414,14 @@ describe('confirmation', () => {
     });
     expect(textsOf(host)).toHaveLength(1);
     expect(host.status).toBe('waiting_for_confirmation');
-    await engine.confirm(host, true, null, never);
+    await engine.confirm(host, null, never);
     expect(host.status).toBe('waiting_for_confirmation');
     expect(host.ofKind('ActionEvent').map(({ security_risk }) => security_risk)).toEqual([
       'LOW',
       'HIGH',
       'UNKNOWN',
     ]);
-    await engine.confirm(host, true, null, never);
+    await engine.confirm(host, null, never);
     expect(host.status).toBe('finished');
   });
 });

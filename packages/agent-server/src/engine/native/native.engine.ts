@@ -15,7 +15,7 @@ import { limitReached, countUsage } from '../limits.js';
 import { closeOpenCalls, rejectOpenCalls } from '../agent-events.js';
 import { AgentLoop, promptFor } from './agent-loop.js';
 import { Condenser } from './condenser.js';
-import { callModelWithImages, quietPatience, type Wait } from './model-call.js';
+import { callModelWithImages, type ModelRequest, type Wait } from './model-call.js';
 import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { NativeTools, type NativeToolsOptions, SYSTEM_PROMPT } from './native-tools.js';
@@ -68,16 +68,11 @@ export class NativeEngine extends AgentEngine {
     await this.#createLoop(host, signal).run();
   }
 
-  async confirm(
-    host: EngineHost,
-    accept: boolean,
-    reason: string | null,
-    signal: AbortSignal,
-  ): Promise<void> {
-    if (accept) {
+  async confirm(host: EngineHost, rejection: string | null, signal: AbortSignal): Promise<void> {
+    if (rejection === null) {
       await this.#createLoop(host, signal).runOpenCalls();
     } else {
-      await rejectOpenCalls(host, reason ?? 'no reason given');
+      await rejectOpenCalls(host, rejection);
       // Clients run the agent again, or their user says what to do instead.
       await host.setStatus('idle');
     }
@@ -95,18 +90,16 @@ export class NativeEngine extends AgentEngine {
       messages.push({ role: 'user', content: `${INSTRUCTIONS}\n\n${question}` });
       // The history may have calls of them.
       const tools = this.#openResources(host).tools.offered();
-      const response = await callModelWithImages(
-        host,
-        {
-          model,
-          instructions: instructions ?? SYSTEM_PROMPT,
-          messages,
-          tools: [...tools.values()].map((tool) => offeredTool(tool, false)),
-          toolChoice: 'none',
-          signal,
-        },
-        quietPatience(host, this.#options.wait),
-      );
+      const request: ModelRequest = {
+        model,
+        instructions: instructions ?? SYSTEM_PROMPT,
+        messages,
+        tools: [...tools.values()].map((tool) => offeredTool(tool, false)),
+        toolChoice: 'none',
+        signal,
+      };
+      const { wait } = this.#options;
+      const response = await callModelWithImages(request, { host, wait, isQuiet: true });
       await countUsage(host, settings, response, messages, false);
       return response.text;
     } catch (error) {
@@ -130,13 +123,13 @@ export class NativeEngine extends AgentEngine {
   }
 
   #createLoop(host: EngineHost, signal: AbortSignal): AgentLoop {
-    const { wait } = this.#options;
+    const resources = this.#openResources(host);
     return new AgentLoop({
       host,
       signal,
-      wait,
+      wait: this.#options.wait,
       createModel: this.#createModel,
-      ...this.#openResources(host),
+      ...resources,
     });
   }
 
@@ -151,31 +144,25 @@ export class NativeEngine extends AgentEngine {
 
 export function createNativeEngine(
   { conversationId, gitAccess }: EngineContext,
-  {
-    workspace: workArea,
-    webhook,
-    sessionKeys: [sessionKey],
-    toolWrapper,
-    aliases,
-    environment,
-    conversationsPath,
-  }: EngineServerOptions,
+  server: EngineServerOptions,
 ): NativeEngine {
-  const view = { environment, wrapper: toolWrapper, aliases };
+  const { webhook, environment, toolWrapper: wrapper, aliases } = server;
+  const [sessionKey] = server.sessionKeys;
+  const view = { environment, wrapper, aliases };
   const service =
     webhook === null || sessionKey === undefined
       ? null
       : { url: `${webhook.baseUrl}/pull-requests`, sessionKey, conversationId };
   const access = new RemoteAccess({
     view,
-    privateFolder: privateFolder(conversationsPath),
+    privateFolder: privateFolder(server.conversationsPath),
     git: () => gitAccess() ?? { credentials: [] },
     elsewhere: service === null ? undefined : postPush(service),
   });
   return new NativeEngine({
     conversationId,
     view,
-    workArea,
+    workArea: server.workspace,
     remoteAccess: () => (isHiddenFromShell(gitAccess()) ? access : null),
     pullRequests: service && {
       open: postPullRequest(service),

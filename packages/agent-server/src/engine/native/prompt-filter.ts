@@ -97,14 +97,13 @@ function withImages(
 
 /** Every call with exactly one result right behind it, and no result without a call. */
 function pairedCalls(messages: readonly ModelMessage[], rules: TargetRules): ModelMessage[] {
-  const ids = new CallIds(rules.callId);
+  const toId = uniqueIds(rules.callId);
   const filtered: ModelMessage[] = [];
   for (const [index, message] of messages.entries()) {
     if (message.role === 'user') {
       filtered.push(...cleanUser(message));
     } else if (message.role === 'assistant') {
-      const results = resultsBehind(messages, index);
-      filtered.push(...cleanResponse(message, { results, ids, rules }));
+      filtered.push(...cleanResponse(message, resultsBehind(messages, index), toId, rules));
     }
   }
   return filtered;
@@ -133,15 +132,11 @@ function resultsBehind(messages: readonly ModelMessage[], index: number): ToolRe
   return results;
 }
 
-interface ResponseContext {
-  results: ToolResultPart[];
-  ids: CallIds;
-  rules: TargetRules;
-}
-
 function cleanResponse(
   { content, providerOptions }: AssistantModelMessage,
-  { results, ids, rules }: ResponseContext,
+  results: readonly ToolResultPart[],
+  toId: (id: string) => string,
+  rules: TargetRules,
 ): ModelMessage[] {
   const parts: AssistantPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
   const answers: ToolResultPart[] = [];
@@ -162,7 +157,7 @@ function cleanResponse(
     }
     const found = left.findIndex(({ toolCallId }) => toolCallId === part.toolCallId);
     const [result] = found === -1 ? [] : left.splice(found, 1);
-    const id = ids.next(part.toolCallId);
+    const id = toId(part.toolCallId);
     const toolName = cleanToolName(part.toolName);
     answers.push({ type: 'tool-result', toolCallId: id, toolName, output: cleanOutput(result) });
     return [cleanCall(part, id, rules)];
@@ -259,22 +254,16 @@ function partsOf({ content }: UserModelMessage): UserPart[] {
 }
 
 /** Ids of calls: a valid one is kept the first time; the others are replaced, always by the same ones. */
-class CallIds {
-  readonly #valid: RegExp;
-  readonly #used = new Set<string>();
-
-  constructor(valid: RegExp) {
-    this.#valid = valid;
-  }
-
-  next(id: string): string {
+function uniqueIds(valid: RegExp): (id: string) => string {
+  const used = new Set<string>();
+  return (id) => {
     let free = id;
-    for (let count = 1; !this.#valid.test(free) || this.#used.has(free); count += 1) {
+    for (let count = 1; !valid.test(free) || used.has(free); count += 1) {
       free = hash('sha256', `${id} ${count}`).slice(0, 9);
     }
-    this.#used.add(free);
+    used.add(free);
     return free;
-  }
+  };
 }
 
 /** Keywords that Google's API knows; it refuses a schema with any other. */

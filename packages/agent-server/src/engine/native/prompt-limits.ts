@@ -99,15 +99,10 @@ export class ImageAllowance {
   }
 }
 
-interface ImageLimits {
-  allowance: ImageAllowance;
-  leftOut: LeftOutImages;
-}
-
 export function imagePart(
   data: FilePart['data'],
   { imageUrls }: Pick<TargetRules, 'imageUrls'>,
-  { allowance, leftOut: refused }: ImageLimits,
+  { allowance, leftOut: refused }: { allowance: ImageAllowance; leftOut: LeftOutImages },
 ): FilePart | TextPart {
   const address = data instanceof URL ? data.href : data;
   if (typeof address !== 'string') {
@@ -152,7 +147,7 @@ function leftOut(reason: string): TextPart {
 }
 
 function addressProblem(address: string, accepted: TargetRules['imageUrls']): string | null {
-  const protocol = URL.canParse(address) ? new URL(address).protocol : '';
+  const protocol = URL.parse(address)?.protocol ?? '';
   if (!['http:', 'https:'].includes(protocol) || address.length > MAX_ADDRESS) {
     return 'its address cannot be loaded';
   }

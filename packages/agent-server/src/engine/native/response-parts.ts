@@ -11,24 +11,19 @@ import type {
   OriginalResponse,
 } from '../agent-engine.js';
 import { randomUUID } from 'node:crypto';
-import type { CachedTokens } from '../limits.js';
+import type { CountedResponse } from '../limits.js';
 import type { AnswerEnding } from './refusal-words.js';
 import type { Action, SecurityRisk } from '@slipway/agent-protocol/events.js';
 
 export type RequestedCall = Pick<OriginalCall, 'id' | 'name' | 'arguments'>;
 
-export interface ModelResponse extends CachedTokens, Draft {
+export interface ModelResponse extends CountedResponse, Draft {
   id: string;
   calls: RequestedCall[];
   /** Text, reasoning and calls in the order in which they came, with the provider's own data. */
   parts: OriginalPart[];
   message: OpaqueMembers;
   ending: AnswerEnding;
-  /** The provider's count, like `completionTokens`; null if it gave none. */
-  promptTokens: number | null;
-  completionTokens: number | null;
-  /** What the provider charges, in USD. */
-  costUsd: number | null;
 }
 
 /** Members of a call that every server of this API sends. */
@@ -79,13 +74,8 @@ export class ResponseParts {
       case 'tool-call': {
         const { toolCallId: id, toolName: name, input, providerMetadata } = part;
         const written = this.#arguments.get(id) ?? JSON.stringify(input);
-        this.#parts.push({
-          type: 'call',
-          id,
-          name,
-          arguments: written,
-          opaque: opaqueFrom(providerMetadata),
-        });
+        const opaque = opaqueFrom(providerMetadata);
+        this.#parts.push({ type: 'call', id, name, arguments: written, opaque });
         break;
       }
       case 'tool-input-delta':
@@ -299,18 +289,12 @@ export function toOriginal(response: ModelResponse, origin: string): OriginalRes
   return { id, origin, message, parts: [...texts.filter((part) => part.text !== ''), ...calls] };
 }
 
-interface CallMeaning {
-  /** The action to run; null if the call is invalid. */
-  action: Action | null;
-  risk: SecurityRisk;
-}
-
-/** One call of a response; the first carries the text and the reasoning before it. */
+/** One call of a response; the first carries the text and the reasoning before it. An invalid one has no action. */
 export function toActionEvent(
   response: ModelResponse,
   call: RequestedCall,
   isFirst: boolean,
-  { action, risk }: CallMeaning,
+  { action, risk }: { action: Action | null; risk: SecurityRisk },
 ): NewEvent {
   const hasText = isFirst && response.text.trim() !== '';
   return {

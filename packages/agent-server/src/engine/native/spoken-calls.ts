@@ -5,7 +5,7 @@ import { reportOnce } from '../limits.js';
 import { repairedJson, undressedName } from './call-repair.js';
 import type { OfferedTool } from './prompt-filter.js';
 import { callsIn, type ModelResponse } from './response-parts.js';
-import { parameterNames, parseTextCalls } from './text-tools.js';
+import { parameterNames, parseTextCalls, type TextCall } from './text-tools.js';
 
 /** What the templates of Qwen, Hermes, Kimi, DeepSeek, Mistral, Llama and gpt-oss begin a call with. */
 const CALL_MARK =
@@ -45,18 +45,12 @@ export async function withSpokenCalls(
   }
   const parts = [
     ...response.parts.filter(({ type }) => type !== 'text'),
-    ...calls.map((call): OriginalCall => ({ type: 'call', id: newId(), ...call, opaque: null })),
+    ...calls.map((call): OriginalCall => {
+      const id = `${FROM_TEXT}${randomUUID().replaceAll('-', '').slice(0, 24)}`;
+      return { type: 'call', id, ...call, opaque: null };
+    }),
   ];
   return { ...response, text: '', parts, calls: callsIn(parts) };
-}
-
-function newId(): string {
-  return `${FROM_TEXT}${randomUUID().replaceAll('-', '').slice(0, 24)}`;
-}
-
-interface SoleCall {
-  name: string;
-  arguments: string;
 }
 
 const END_MARKS = /(?:\s|<\|(?:eom_id|eot_id|im_end|end|call)\|>|<\/s>)+$/;
@@ -72,7 +66,7 @@ const GPT_OSS =
   /(?:<\|start\|>assistant)?<\|channel\|>commentary to=([\w.:-]{1,200})\s*(?:<\|constrain\|>\s*\w+)?<\|message\|>([^]*?)(?:<\|call\|>|$)/g;
 
 /** The calls that are all of an answer; none where anything else stands in it, or a tool is not offered. */
-async function soleCalls(answer: string, tools: readonly OfferedTool[]): Promise<SoleCall[]> {
+async function soleCalls(answer: string, tools: readonly OfferedTool[]): Promise<TextCall[]> {
   const whole = answer.trim().replace(END_MARKS, '');
   const text = FENCE.exec(whole)?.[1]?.trim() ?? whole;
   const known = new Map(tools.map(({ name, inputSchema }) => [name, parameterNames(inputSchema)]));
@@ -100,14 +94,14 @@ function namedIn(text: string, form: RegExp): JsonObject[] | null {
   return matchesIn(text, form)?.map(([, name, args]) => ({ name, arguments: args?.trim() })) ?? null;
 }
 
-function tagged(text: string, known: ReadonlyMap<string, readonly string[]>): SoleCall[] {
+function tagged(text: string, known: ReadonlyMap<string, readonly string[]>): TextCall[] {
   const { text: rest, calls } = parseTextCalls(text, known);
   const isWhole = calls.every((call) => parseJson(call.arguments) !== undefined);
   return rest === '' && isWhole ? calls : [];
 }
 
 /** Returns null unless all values are calls. */
-async function callsOf(values: readonly (string | JsonObject)[]): Promise<SoleCall[] | null> {
+async function callsOf(values: readonly (string | JsonObject)[]): Promise<TextCall[] | null> {
   const read = await Promise.all(
     values.map(async (value) => (typeof value === 'string' ? await readValue(value) : value)),
   );
@@ -125,7 +119,7 @@ async function readValue(text: string): Promise<unknown> {
 
 const CALL_MEMBERS = new Set(['name', 'arguments', 'parameters', 'type', 'id', 'function']);
 
-async function toCall(value: unknown): Promise<SoleCall | null> {
+async function toCall(value: unknown): Promise<TextCall | null> {
   if (!isJsonObject(value) || !Object.keys(value).every((name) => CALL_MEMBERS.has(name))) {
     return null;
   }

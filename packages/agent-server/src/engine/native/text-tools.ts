@@ -41,16 +41,11 @@ export function parameterNames({ properties }: { properties?: unknown }): string
 
 /** Chat templates take user and agent in turns, so messages of the user that follow each other are joined. */
 function toTextPrompt(prompt: readonly Message[], tools: readonly FunctionTool[]): Message[] {
-  const [first, ...others] = prompt;
-  const rest = first?.role === 'system' ? others : prompt;
-  const system = [
-    first?.role === 'system' ? first.content : '',
-    tools.length > 0 ? toolInstructions(tools) : '',
-  ];
-  const content = system.filter((part) => part !== '').join('\n\n');
-  const messages: Message[] =
-    content === '' ? [] : [{ ...(first?.role === 'system' && first), role: 'system', content }];
-  for (const message of rest) {
+  const system = prompt[0]?.role === 'system' ? prompt[0] : null;
+  const parts = [system?.content ?? '', tools.length > 0 ? toolInstructions(tools) : ''];
+  const content = parts.filter((part) => part !== '').join('\n\n');
+  const messages: Message[] = content === '' ? [] : [{ ...system, role: 'system', content }];
+  for (const message of prompt.slice(system === null ? 0 : 1)) {
     const own = message.role === 'assistant' ? fromAssistant(message) : message;
     const converted = own.role === 'tool' ? fromResults(own) : own;
     const last = messages.at(-1);
@@ -104,9 +99,9 @@ function callsFromText(tools: KnownTools): TransformStream<StreamPart, StreamPar
           controller.enqueue({ type: 'raw', rawValue: { [HELD_BACK]: part.delta } });
           return;
         case 'finish': {
-          const { text, calls } = parseTextCalls(whole, tools);
-          answerParts(text, calls).forEach((each) => controller.enqueue(each));
-          const isCalling = calls.length > 0 && part.finishReason.unified === 'stop';
+          const answer = parseTextCalls(whole, tools);
+          answerParts(answer).forEach((each) => controller.enqueue(each));
+          const isCalling = answer.calls.length > 0 && part.finishReason.unified === 'stop';
           const finishReason = { ...part.finishReason, ...(isCalling && { unified: 'tool-calls' as const }) };
           controller.enqueue({ ...part, finishReason });
           return;
@@ -118,7 +113,7 @@ function callsFromText(tools: KnownTools): TransformStream<StreamPart, StreamPar
   });
 }
 
-function answerParts(text: string, calls: ReturnType<typeof parseTextCalls>['calls']): StreamPart[] {
+function answerParts({ text, calls }: ParsedAnswer): StreamPart[] {
   const id = randomUUID();
   const said: StreamPart[] =
     text === ''
@@ -154,7 +149,7 @@ const AFTER_VALUE = /\s*(?:<parameter[=\s]|<\/?function|<\/?tool_call>|$)/y;
 const CALL_END = /\s*<\/function\s*>?(?:\s*<\/tool_call>)?/y;
 const THINKING = /^\s*<(think|thinking|thought)>/i;
 
-interface TextCall {
+export interface TextCall {
   name: string;
   /** JSON, or the beginning of the call as it was written, where it breaks off. */
   arguments: string;
@@ -212,17 +207,18 @@ function withoutFences(parts: readonly string[]): string[] {
 
 function parseCall(
   whole: string,
-  { index, text, name }: Match,
+  { index, 0: begin, 1: name = '' }: RegExpExecArray,
   tools: KnownTools,
 ): { call: TextCall; end: number } {
   const values = new Map<string, string>();
-  let from = index + text.length;
+  let from = index + begin.length;
   for (;;) {
     const opening = firstMatch(PARAMETER, whole, from);
     if (opening === null || whole.slice(from, opening.index).trim() !== '') {
       break;
     }
-    const start = opening.index + opening.text.length;
+    const [tag, parameter = ''] = opening;
+    const start = opening.index + tag.length;
     const value = valueAt(
       whole,
       start,
@@ -233,24 +229,20 @@ function parseCall(
       const written = clipText(whole.slice(index), MAX_INCOMPLETE);
       return { call: { name, arguments: written }, end: whole.length };
     }
-    values.set(opening.name, withoutLineBreaks(whole.slice(start, value.end)));
+    values.set(parameter, withoutLineBreaks(whole.slice(start, value.end)));
     from = value.after;
   }
-  CALL_END.lastIndex = from;
-  const closing = CALL_END.exec(whole);
-  return {
-    call: { name, arguments: JSON.stringify(Object.fromEntries(values)) },
-    end: from + (closing?.[0].length ?? 0),
-  };
-}
-
-interface Span {
-  end: number;
-  after: number;
+  const [closing = ''] = firstMatch(CALL_END, whole, from) ?? [];
+  const call = { name, arguments: JSON.stringify(Object.fromEntries(values)) };
+  return { call, end: from + closing.length };
 }
 
 /** @param others parameters that may follow, in case the closing tag is missing */
-function valueAt(whole: string, start: number, others: readonly string[]): Span | null {
+function valueAt(
+  whole: string,
+  start: number,
+  others: readonly string[],
+): { end: number; after: number } | null {
   const closing = closingTag(whole, start);
   const next = others
     .map((name) =>
@@ -296,16 +288,9 @@ function withoutLineBreaks(value: string): string {
   return /^\r?\n/.test(value) ? value.replace(/^\r?\n/, '').replace(/\r?\n$/, '') : value;
 }
 
-interface Match {
-  index: number;
-  text: string;
-  name: string;
-}
-
-function firstMatch(pattern: RegExp, text: string, from: number): Match | null {
+function firstMatch(pattern: RegExp, text: string, from: number): RegExpExecArray | null {
   pattern.lastIndex = from;
-  const match = pattern.exec(text);
-  return match === null ? null : { index: match.index, text: match[0], name: match[1] ?? '' };
+  return pattern.exec(text);
 }
 
 export function textOfCall(name: string, args: unknown): string {

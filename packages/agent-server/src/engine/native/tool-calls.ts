@@ -1,4 +1,4 @@
-import type { ActionEvent, SecurityRisk } from '@slipway/agent-protocol/events.js';
+import type { SecurityRisk } from '@slipway/agent-protocol/events.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { parseJson, isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { clipText } from '../../clipped-text.js';
@@ -6,7 +6,7 @@ import { errorName } from '../../observability.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
-import { callError, UNKNOWN_RESULT } from '../agent-events.js';
+import { callError, callResult, type LoggedCall, UNKNOWN_RESULT } from '../agent-events.js';
 import type { OfferedTool } from './prompt-filter.js';
 
 const RISK = 'security_risk';
@@ -23,7 +23,7 @@ const RISK_SCHEMA = {
 const MAX_QUOTE = 8_000;
 
 export interface PendingCall {
-  event: Pick<ActionEvent, 'id' | 'tool_name' | 'tool_call_id'>;
+  event: LoggedCall;
   prepared: PreparedCall;
 }
 
@@ -59,24 +59,15 @@ async function runCall(
       environment: host.toolEnvironment(),
       signal,
     });
-    return {
-      kind: 'ObservationEvent',
-      source: 'environment',
-      tool_name: event.tool_name,
-      tool_call_id: event.tool_call_id,
-      action_id: event.id,
-      observation,
-    };
+    return callResult(event, observation);
   } catch (error) {
     const reason = errorName(error) === 'TimeoutError' ? 'it timed out.' : errorWithCauses(error);
     return callError(event, signal.aborted ? UNKNOWN_RESULT : `The tool failed: ${reason}`);
   }
 }
 
-type ParsedCall = { risk: SecurityRisk } & (
-  | { isValid: true; tool: Tool; prepared: PreparedCall }
-  /** The error is written for the model. */
-  | { isValid: false; error: string }
+export type ParsedCall = { risk: SecurityRisk } & (
+  { isValid: true; tool: Tool; prepared: PreparedCall } | { isValid: false; error: string }
 );
 
 /** The tool's form for the model. With `askRisk`, it must state the risk of calls that a user may confirm. */
@@ -97,17 +88,22 @@ export function offeredTool(tool: Tool, askRisk: boolean): OfferedTool {
   };
 }
 
+/** @param error is written for the model */
+export function invalidCall(error: string, risk: SecurityRisk = 'UNKNOWN'): ParsedCall {
+  return { isValid: false, risk, error };
+}
+
 /** Parses a call of the model. Errors are returned, not thrown. */
 export function parseCall(tools: ReadonlyMap<string, Tool>, name: string, json: string): ParsedCall {
   const tool = tools.get(name);
   if (tool === undefined) {
     const known = [...tools.keys()].join(', ');
-    return { isValid: false, risk: 'UNKNOWN', error: `There is no tool ${name}. The tools are: ${known}.` };
+    return invalidCall(`There is no tool ${name}. The tools are: ${known}.`);
   }
   const written = parseArguments(json);
   if (written === null) {
-    const error = `The arguments of ${name} are not a JSON object; they were: ${clipText(json, MAX_QUOTE)}`;
-    return { isValid: false, risk: 'UNKNOWN', error };
+    const quoted = clipText(json, MAX_QUOTE);
+    return invalidCall(`The arguments of ${name} are not a JSON object; they were: ${quoted}`);
   }
   const args = convertArguments(tool.inputSchema, written);
   const { [RISK]: stated, ...rest } = args;
@@ -117,7 +113,7 @@ export function parseCall(tools: ReadonlyMap<string, Tool>, name: string, json: 
     return { isValid: true, risk, tool, prepared };
   } catch (error) {
     if (error instanceof ToolInputError) {
-      return { isValid: false, risk, error: `The arguments of ${name} are invalid: ${error.message}` };
+      return invalidCall(`The arguments of ${name} are invalid: ${error.message}`, risk);
     }
     throw error;
   }

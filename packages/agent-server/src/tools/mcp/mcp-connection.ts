@@ -1,7 +1,7 @@
 import { METHOD_NOT_FOUND, ProtocolError } from '@modelcontextprotocol/client';
 import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { type ListedTool, readToolList, type ToolListing } from './server-answers.js';
+import { readToolList, type ToolListing } from './server-answers.js';
 import { type McpRequestOptions, McpSession, type McpSessionOptions, refusedStatus } from './mcp-session.js';
 
 const MAX_PAGES = 100;
@@ -20,19 +20,17 @@ export class McpConnection {
   readonly #server: McpServer;
   readonly #options: McpConnectionOptions;
   #session: McpSession;
-  #listing: ToolListing;
   #isListStale = false;
 
   private constructor(
     server: McpServer,
     options: McpConnectionOptions,
     session: McpSession,
-    listing: ToolListing,
+    public listing: ToolListing,
   ) {
     this.#server = server;
     this.#options = options;
     this.#session = session;
-    this.#listing = listing;
   }
 
   /** @throws Error when the server cannot be started or reached, refuses, or takes too long */
@@ -66,14 +64,6 @@ export class McpConnection {
       await session.close();
       throw error;
     }
-  }
-
-  get tools(): readonly ListedTool[] {
-    return this.#listing.tools;
-  }
-
-  get problems(): readonly string[] {
-    return this.#listing.problems;
   }
 
   /** Why it is of no more use, else null. A session that the server has forgotten is replaced with the next call. */
@@ -113,7 +103,7 @@ export class McpConnection {
       if (this.#session.isLost) {
         await this.#renewSession(signal);
       }
-      this.#listing = await listTools(this.#session, this.#server, runningRequest(this.#options, signal));
+      this.listing = await listTools(this.#session, this.#server, runningRequest(this.#options, signal));
     } finally {
       // Not asked again after a failure: a server that cannot list its tools now would delay each step.
       this.#isListStale = signal.aborted;
@@ -127,12 +117,9 @@ export class McpConnection {
 
   async #renewSession(signal: AbortSignal): Promise<void> {
     const old = this.#session;
+    const request = runningRequest(this.#options, signal);
     try {
-      this.#session = await McpSession.open(
-        this.#server,
-        this.#options,
-        runningRequest(this.#options, signal),
-      );
+      this.#session = await McpSession.open(this.#server, this.#options, request);
     } catch (error) {
       throw new Error(`it forgot the session, and a new one cannot be opened: ${errorMessage(error)}`, {
         cause: error,

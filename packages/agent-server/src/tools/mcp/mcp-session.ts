@@ -17,7 +17,7 @@ import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { errorName } from '../../observability.js';
 import { type CheckUrl, RefusedMessageError, remoteFetch } from './remote-fetch.js';
 import { LineSplitter, OutputWindow } from '../../clipped-text.js';
-import { readToEnd, type RunCommandOptions, type StartedProcess, startProcess } from '../../process-tree.js';
+import { readToEnd, type Program, type StartedProcess, startProcess } from '../../process-tree.js';
 import { terminalText } from '../terminal-screen.js';
 import { repairedMessages } from './server-answers.js';
 
@@ -48,7 +48,8 @@ export class McpSession {
   readonly #client: Client;
   readonly #transport: StdioTransport | StreamableHTTPClientTransport | SSEClientTransport;
   #isAlive = true;
-  #isLost = false;
+  /** Whether the server has said that it does not know the session any more; it did nothing with the request then. */
+  isLost = false;
   #isListStale = false;
   /** Whether the stream of announcements has ended, which proxies do to idle ones. */
   #isDeaf = false;
@@ -116,12 +117,7 @@ export class McpSession {
   }
 
   get isAlive(): boolean {
-    return this.#isAlive && !this.#isLost;
-  }
-
-  /** Whether the server has said that it does not know the session any more; it did nothing with the request then. */
-  get isLost(): boolean {
-    return this.#isLost;
+    return this.#isAlive && !this.isLost;
   }
 
   /** Why a program has ended, and what it wrote; null when that is not known. */
@@ -210,10 +206,8 @@ export class McpSession {
     }
     if (isTooLate || (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout)) {
       const silence = `no response within ${timeoutMs / 1000} s`;
-      return new Error(
-        this.#transport instanceof StdioTransport ? withErrorText(silence, this.#transport) : silence,
-        { cause: error },
-      );
+      const isProgram = this.#transport instanceof StdioTransport;
+      return new Error(isProgram ? withErrorText(silence, this.#transport) : silence, { cause: error });
     }
     return new Error(this.endReason ?? errorWithCauses(error), { cause: error });
   }
@@ -229,7 +223,7 @@ export class McpSession {
         checkUrl,
         isAlwaysInSession: isStream,
         onSessionLost: () => {
-          this.#isLost = true;
+          this.isLost = true;
         },
         onUnanswered: (reason) => {
           this.#unanswered?.abort(new SdkError(SdkErrorCode.ConnectionClosed, reason));
@@ -274,8 +268,6 @@ function withErrorText(reason: string, { errorText }: StdioTransport): string {
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const MAX_ERROR_TEXT = 2_000;
 
-type Program = Pick<RunCommandOptions, 'command' | 'cwd' | 'env'>;
-
 /** MCP with a child process, one JSON message per line. Unlike the SDK's, closing kills everything that it started. */
 class StdioTransport implements Transport {
   onclose?: () => void;
@@ -285,7 +277,8 @@ class StdioTransport implements Transport {
   readonly #errorText = new OutputWindow(MAX_ERROR_TEXT);
   readonly #ended = Promise.withResolvers<void>();
   #process: StartedProcess | null = null;
-  #end: string | null = null;
+  /** Why nothing comes from the process any more; null while it runs. */
+  endReason: string | null = null;
 
   constructor(program: Program) {
     this.#program = program;
@@ -301,7 +294,7 @@ class StdioTransport implements Transport {
     stdout.on('data', (chunk: Buffer) => {
       const complete = lines.push(chunk);
       if (complete === null) {
-        this.#end = 'it wrote a line that is too long';
+        this.endReason = 'it wrote a line that is too long';
         stdout.destroy();
         void this.close();
         return;
@@ -309,16 +302,12 @@ class StdioTransport implements Transport {
       complete.forEach((line) => this.#receive(line));
     });
     child.once('exit', (code, killedBy) => {
-      this.#end ??= killedBy === null ? `it ended with exit code ${code}` : `it was ended by ${killedBy}`;
+      const how = killedBy === null ? `it ended with exit code ${code}` : `it was ended by ${killedBy}`;
+      this.endReason ??= how;
       // The last output of a process is worth the most.
       this.#ended.resolve(readToEnd([stdout, stderr]));
       void this.#ended.promise.then(() => this.onclose?.());
     });
-  }
-
-  /** Why nothing comes from the process any more; null while it runs. */
-  get endReason(): string | null {
-    return this.#end;
   }
 
   get errorText(): string | null {

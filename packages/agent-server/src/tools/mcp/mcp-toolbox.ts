@@ -25,18 +25,18 @@ export interface ToolNotice {
   detail: string;
 }
 
-interface OpenServer {
+interface ConfiguredServer {
   configuration: string;
   server: McpServer;
-  connection: McpConnection;
   restarts: number;
 }
 
+interface OpenServer extends ConfiguredServer {
+  connection: McpConnection;
+}
+
 /** A server that is being started or reached, beside the run where that takes long. */
-interface StartingServer {
-  configuration: string;
-  server: McpServer;
-  restarts: number;
+interface StartingServer extends ConfiguredServer {
   abort: AbortController;
   /** Resolves when it is known whether the server can be used. */
   settled: Promise<void>;
@@ -94,7 +94,7 @@ export class McpToolbox {
     const used = new Set(taken);
     const byName = [...this.#servers].toSorted(([left], [right]) => (left < right ? -1 : 1));
     const offers = byName.flatMap(([server, { connection }]) =>
-      connection.tools.map((entry) => ({ server, connection, entry })),
+      connection.listing.tools.map((entry) => ({ server, connection, entry })),
     );
     const names = new Map<ListedTool, string>();
     // Tools that can keep their names do, before others are adapted.
@@ -124,9 +124,8 @@ export class McpToolbox {
       try {
         // Most conversations have no tool server, and its client is large.
         const { McpConnection } = await import('./mcp-connection.js');
-        starting.outcome = {
-          connection: await McpConnection.open(server, { ...options, connectTimeoutMs }, abort.signal),
-        };
+        const limits = { ...options, connectTimeoutMs };
+        starting.outcome = { connection: await McpConnection.open(server, limits, abort.signal) };
       } catch (error) {
         starting.outcome = { error };
       }
@@ -213,7 +212,7 @@ export class McpToolbox {
     { server, connection }: OpenServer,
     signal: AbortSignal,
   ): Promise<ToolNotice[]> {
-    const before = new Set(connection.tools.map((tool) => tool.name));
+    const before = new Set(connection.listing.tools.map((tool) => tool.name));
     try {
       if (!(await connection.refresh(signal))) {
         return [];
@@ -225,7 +224,7 @@ export class McpToolbox {
       const detail = `${described(name, server)} cannot list its tools anew, those from before stay: ${reasonOf(error, server)}`;
       return [{ code: 'McpToolsNotListed', detail }];
     }
-    const after = new Set(connection.tools.map((tool) => tool.name));
+    const after = new Set(connection.listing.tools.map((tool) => tool.name));
     const added = [...after].filter((tool) => !before.has(tool));
     const removed = [...before].filter((tool) => !after.has(tool));
     const changes = [...namesText('added', added), ...namesText('removed', removed)];
@@ -237,7 +236,7 @@ export class McpToolbox {
   }
 
   #adjustments(name: string, server: McpServer, connection: McpConnection): ToolNotice[] {
-    const problems = problemsText(connection.problems);
+    const problems = problemsText(connection.listing.problems);
     if (problems === (this.#told.get(name) ?? null)) {
       return [];
     }

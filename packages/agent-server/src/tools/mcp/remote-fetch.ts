@@ -75,11 +75,11 @@ async function fetchWithinOrigin(
     }
     const response = await fetch(url, { ...init, redirect: 'manual' });
     const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
-    if (location === null || !URL.canParse(location, url.href)) {
+    const target = location === null ? null : URL.parse(location, url.href);
+    if (target === null) {
       return response;
     }
     await response.body?.cancel();
-    const target = new URL(location, url.href);
     if (target.origin !== start.origin) {
       throw new Error(`it redirects to ${target.origin}, and redirects to another origin are not followed`);
     }

@@ -139,7 +139,12 @@ export function readToolList(listed: readonly unknown[], allowed?: readonly stri
           description: typeof description === 'string' ? description : '',
           inputSchema: isJsonObject(inputSchema) ? inputSchema : { type: 'object', properties: {} },
         });
-        problems.push(...repairs(name, inputSchema));
+        if (cleanToolName(name) !== name) {
+          problems.push(`the tool ${quoted(name)} is offered by a name that model servers accept`);
+        }
+        if (!isJsonObject(inputSchema)) {
+          problems.push(`the tool ${quoted(name)} is offered without arguments: it has no valid inputSchema`);
+        }
       }
     }
   }
@@ -148,17 +153,6 @@ export function readToolList(listed: readonly unknown[], allowed?: readonly stri
     problems.push(`it has no tool ${missing.map(quoted).join(', ')}, which the settings allow`);
   }
   return { tools: [...tools.values()], problems };
-}
-
-function repairs(name: string, inputSchema: unknown): string[] {
-  return [
-    ...(cleanToolName(name) === name
-      ? []
-      : [`the tool ${quoted(name)} is offered by a name that model servers accept`]),
-    ...(isJsonObject(inputSchema)
-      ? []
-      : [`the tool ${quoted(name)} is offered without arguments: it has no valid inputSchema`]),
-  ];
 }
 
 export function problemsText(problems: readonly string[]): string | null {
