@@ -78,8 +78,11 @@ export interface ApiKeyWithOwner {
   is_admin: boolean;
 }
 
-/** Given the key's id, in its transaction. */
-export type StoredAlongside = (manager: EntityManager, keyId: string) => Promise<void>;
+/** What a change of a key does besides, in its transaction; where one throws, nothing is changed. */
+export interface Besides {
+  before?: (manager: EntityManager) => Promise<void>;
+  after?: ((manager: EntityManager, keyId: string) => Promise<void>) | undefined;
+}
 
 /** When the keys of a person of the issuer stop, until the person is seen there again; null for others. */
 const personEnd = (userId: string, days: string): string => `
@@ -197,16 +200,16 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   }
 
   /**
-   * Stores a key and removes the oldest ended keys. Returns null when the user has {@link MAX_KEYS} keys.
-   * @param alongside what is stored with it, or the reason why neither is
+   * Stores a key and removes the oldest ended keys. Returns null when the user has {@link MAX_KEYS} keys. Throws as `besides`.
    */
   async add(
     { id, secretHash }: ParsedApiKey,
     key: NewApiKey,
     now: Date,
-    alongside?: StoredAlongside,
+    { before, after }: Besides = {},
   ): Promise<ApiKey | null> {
     return this.manager.transaction(async (manager) => {
+      await before?.(manager);
       await (key.ofDevice ? lockUser(manager, key.userId) : manager.query(LOCK_OWNER, [key.userId]));
       const [found] = await manager.query<{ count: number }[]>(COUNT_VALID, [key.userId, now]);
       if ((found?.count ?? 0) >= MAX_KEYS) {
@@ -234,7 +237,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
           details: { name, ...(scopes && { scopes }), ...(repositories && { repositories }) },
         },
       );
-      await alongside?.(manager, id);
+      await after?.(manager, id);
       return manager.findOneByOrFail(ApiKey, { id });
     });
   }
@@ -250,9 +253,10 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return row;
   }
 
-  /** Revokes a key; has no effect on a revoked one. With what it made: pauses that, and revokes keys among it. */
-  async revoke(id: string, now: Date, withWhatItMade = false): Promise<void> {
+  /** Revokes a key; has no effect on a revoked one. With what it made: pauses that, and revokes keys among it. Throws as `besides`. */
+  async revoke(id: string, now: Date, withWhatItMade = false, { before }: Besides = {}): Promise<void> {
     await this.manager.transaction(async (manager) => {
+      await before?.(manager);
       const made = withWhatItMade ? await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [id]) : [{ id }];
       await this.revokeEach(manager, made, now);
       if (withWhatItMade) {

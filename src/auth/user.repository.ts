@@ -129,21 +129,8 @@ export class UserRepository extends Repository<User> {
     return this.find({ where, order: { email: 'ASC' }, ...more });
   }
 
-  /** Adds a user; null when the address is taken. */
+  /** Adds a user. @returns its id; null when the address is taken */
   async add(
-    email: string,
-    name: string | null,
-    isAdmin: boolean,
-    kind: UserKind = 'person',
-  ): Promise<User | null> {
-    return this.manager.transaction(async (manager) => {
-      const id = await this.addWithin(manager, { email, name, isAdmin, kind });
-      return id === null ? null : manager.findOneByOrFail(User, { id });
-    });
-  }
-
-  /** Does what {@link add} does, in the caller's transaction. @returns its id */
-  async addWithin(
     manager: EntityManager,
     { email, ...user }: Pick<User, 'email' | 'name' | 'isAdmin' | 'kind'>,
   ): Promise<string | null> {
@@ -195,8 +182,8 @@ export class UserRepository extends Repository<User> {
   }
 
   /**
-   * Administrators do nothing to owners that would make them less, or act in their name; and who is none any more, since the
-   * request was let in, does nothing to others. Throws as {@link requireOwner}.
+   * Administrators do nothing to owners that would make them less, or act in their name. Throws as {@link requireOwner} and
+   * {@link requireAdministrator}.
    */
   async requireRank(manager: EntityManager, by: string, { id, isOwner }: User): Promise<void> {
     if (id === by) {
@@ -204,7 +191,14 @@ export class UserRepository extends Repository<User> {
     }
     if (isOwner) {
       await this.requireOwner(manager, by);
-    } else if (!(await manager.existsBy(User, { id: by, isAdmin: true, disabledAt: IsNull() }))) {
+    } else {
+      await this.requireAdministrator(manager, by);
+    }
+  }
+
+  /** Who is none any more, since the request was let in, does nothing to others. @throws DomainError forbidden */
+  async requireAdministrator(manager: EntityManager, id: string): Promise<void> {
+    if (!(await manager.existsBy(User, { id, isAdmin: true, disabledAt: IsNull() }))) {
       throw administratorsOnly();
     }
   }
@@ -295,13 +289,20 @@ export class UserRepository extends Repository<User> {
     });
   }
 
-  /** Those who are enabled: until the transaction ends, no other transaction takes the role from one of them. */
-  async lockAdministrators(manager: EntityManager): Promise<User[]> {
-    return manager.find(User, {
+  /**
+   * Those who are enabled: until the transaction ends, no other transaction takes the role from one of them.
+   * @param by who must be one; throws as {@link requireAdministrator}
+   */
+  async lockAdministrators(manager: EntityManager, by?: string): Promise<User[]> {
+    const administrators = await manager.find(User, {
       where: { isAdmin: true, disabledAt: IsNull() },
       order: { id: 'ASC' },
       lock: { mode: 'pessimistic_write' },
     });
+    if (by !== undefined) {
+      await this.requireAdministrator(manager, by);
+    }
+    return administrators;
   }
 
   private async noteCreated(manager: EntityManager, id: string, isAdmin: boolean): Promise<void> {

@@ -302,9 +302,13 @@ export class IdentityRepository extends Repository<Identity> {
     });
   }
 
-  /** Lets a removed person in again, as a new user. @returns false where no removed user of that id is kept out */
-  async letIn(userId: string): Promise<boolean> {
+  /**
+   * Lets a removed person in again, as a new user. @returns false where no removed user of that id is kept out
+   * @param by the administrator who asks; throws as `UserRepository.requireAdministrator`
+   */
+  async letIn(userId: string, by: string): Promise<boolean> {
     return this.manager.transaction(async (manager) => {
+      await this.users.lockAdministrators(manager, by);
       if (await this.users.isPresent(manager, userId)) {
         return false;
       }
@@ -338,7 +342,7 @@ export class IdentityRepository extends Repository<Identity> {
   /** Returns null when another user has the address: an address proves no identity. */
   private async addUser(manager: EntityManager, { email, name, client }: Person): Promise<string | null> {
     const kind = client === null ? 'person' : 'service';
-    return this.users.addWithin(manager, { email, name, isAdmin: false, kind });
+    return this.users.add(manager, { email, name, isAdmin: false, kind });
   }
 
   private async isNewest(manager: EntityManager, decision: readonly unknown[]): Promise<boolean> {

@@ -142,9 +142,9 @@ export class PersonsService {
     }
   }
 
-  /** @throws DomainError not_found where no removed user of that id is kept out */
-  async restore(userId: string): Promise<void> {
-    if (!(await this.identities.letIn(userId))) {
+  /** Throws as `IdentityRepository.letIn`. @throws DomainError not_found where no removed user of that id is kept out */
+  async restore(userId: string, by: string): Promise<void> {
+    if (!(await this.identities.letIn(userId, by))) {
       throw new DomainError('not_found', 'No removed user with this id is kept out.');
     }
   }
