@@ -18,6 +18,7 @@ import { AppConfig } from '../config/app-config.js';
 import { publishAccessChange } from './access-changes.js';
 import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';
+import type { StoredCaller } from './auth.decorators.js';
 import { makerOf, PAUSED_WITH_KEY } from './owned.repository.js';
 import { lockUser, OwnedRow } from './user.repository.js';
 
@@ -64,18 +65,12 @@ export type NewApiKey = Pick<ApiKey, 'userId' | 'name' | 'expiresAt'> &
   Partial<Pick<ApiKey, 'notBefore' | 'scopes' | 'repositories' | 'ofDevice'>>;
 
 /** What the verifier needs: hash, state and user. */
-export interface ApiKeyWithOwner {
+export interface ApiKeyWithOwner extends StoredCaller {
   secret_hash: Buffer;
   expires_at: Date | null;
   revoked_at: Date | null;
   not_before: Date | null;
-  scopes: Scope[] | null;
-  repositories: string[] | null;
-  reads_only: boolean;
   last_used_at: Date | null;
-  user_id: string;
-  email: string;
-  is_admin: boolean;
 }
 
 /** What a change of a key does besides, in its transaction; where one throws, nothing is changed. */
@@ -306,10 +301,6 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   /** Stores the last use of a key, unless a use since `unlessSince` is stored already. */
   async touch(id: string, now: Date, unlessSince: Date): Promise<void> {
     await this.query(TOUCH, [id, now, unlessSince]);
-  }
-
-  async hasAny(manager: EntityManager): Promise<boolean> {
-    return manager.exists(ApiKey);
   }
 
   /** Runs a transaction that replicas which start together execute one after the other. */

@@ -21,7 +21,8 @@ import {
   Repository,
   Unique,
 } from 'typeorm';
-import { AuditRepository } from '../audit/audit.repository.js';
+import type { AuditAction } from '../audit/audit-action.js';
+import { type AuditDetails, AuditRepository } from '../audit/audit.repository.js';
 import { type MemberRole, roleColumns } from './access.js';
 import { DomainError, found } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
@@ -155,17 +156,13 @@ export class UserRepository extends Repository<User> {
     const columns = { isAdmin, isOwner: false, ...(isAdmin && { readsOnly: false }) };
     const { affected } = await manager.update(User, { id, isAdmin: !isAdmin }, columns);
     if (affected === 1) {
-      const action = isAdmin ? 'user.make_admin' : 'user.unmake_admin';
-      await this.audit.append(manager, { action, resourceId: id, ownerId: id });
-      await publishAccessChange(manager, id);
+      await this.note(manager, isAdmin ? 'user.make_admin' : 'user.unmake_admin', id);
     }
   }
 
   async setRole(manager: EntityManager, id: string, role: MemberRole): Promise<void> {
     await manager.update(User, { id }, roleColumns(role));
-    const details = { role };
-    await this.audit.append(manager, { action: 'user.set_role', resourceId: id, ownerId: id, details });
-    await publishAccessChange(manager, id);
+    await this.note(manager, 'user.set_role', id, { role });
   }
 
   /**
@@ -207,9 +204,7 @@ export class UserRepository extends Repository<User> {
   async setDisabled(manager: EntityManager, { id, disabledAt }: User, since: Date | null): Promise<void> {
     if ((disabledAt === null) !== (since === null)) {
       await manager.update(User, { id }, { disabledAt: since });
-      const action = since === null ? 'user.enable' : 'user.disable';
-      await this.audit.append(manager, { action, resourceId: id, ownerId: id });
-      await publishAccessChange(manager, id);
+      await this.note(manager, since === null ? 'user.enable' : 'user.disable', id);
     }
   }
 
@@ -267,8 +262,7 @@ export class UserRepository extends Repository<User> {
   /** Removes a user and, by foreign keys, all their data. */
   async removeWithin(manager: EntityManager, id: string): Promise<void> {
     await manager.delete(User, { id });
-    await this.audit.append(manager, { action: 'user.delete', resourceId: id, ownerId: id });
-    await publishAccessChange(manager, id);
+    await this.note(manager, 'user.delete', id);
   }
 
   /**
@@ -305,9 +299,15 @@ export class UserRepository extends Repository<User> {
     return administrators;
   }
 
-  private async noteCreated(manager: EntityManager, id: string, isAdmin: boolean): Promise<void> {
-    const details = { admin: isAdmin };
-    await this.audit.append(manager, { action: 'user.create', resourceId: id, ownerId: id, details });
+  private async noteCreated(manager: EntityManager, id: string, admin: boolean): Promise<void> {
+    const entry = { action: 'user.create' as const, resourceId: id, ownerId: id, details: { admin } };
+    await this.audit.append(manager, entry);
+  }
+
+  /** Tells the audit and, once the transaction is committed, all replicas what has become of a user. */
+  async note(manager: EntityManager, action: AuditAction, id: string, details?: AuditDetails): Promise<void> {
+    await this.audit.append(manager, { action, resourceId: id, ownerId: id, ...(details && { details }) });
+    await publishAccessChange(manager, id);
   }
 }
 
