@@ -33,6 +33,15 @@ export function parseApiKey(text: string): ParsedApiKey | null {
   return { id, secretHash };
 }
 
+/** As {@link parseApiKey}. @throws Error for a key that no request could present */
+export function parsedApiKey(text: string): ParsedApiKey {
+  const parsed = parseApiKey(text);
+  if (!parsed) {
+    throw new Error('the API key has a format that no request could present');
+  }
+  return parsed;
+}
+
 function sha256(text: string): Buffer {
   return hash('sha256', text, 'buffer');
 }

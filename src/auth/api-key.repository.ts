@@ -18,6 +18,7 @@ import { AppConfig } from '../config/app-config.js';
 import { publishAccessChange } from './access-changes.js';
 import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';
+import type { StoredCaller } from './auth.decorators.js';
 import { makerOf, PAUSED_WITH_KEY } from './owned.repository.js';
 import { lockUser, OwnedRow } from './user.repository.js';
 
@@ -64,22 +65,19 @@ export type NewApiKey = Pick<ApiKey, 'userId' | 'name' | 'expiresAt'> &
   Partial<Pick<ApiKey, 'notBefore' | 'scopes' | 'repositories' | 'ofDevice'>>;
 
 /** What the verifier needs: hash, state and user. */
-export interface ApiKeyWithOwner {
+export interface ApiKeyWithOwner extends StoredCaller {
   secret_hash: Buffer;
   expires_at: Date | null;
   revoked_at: Date | null;
   not_before: Date | null;
-  scopes: Scope[] | null;
-  repositories: string[] | null;
-  reads_only: boolean;
   last_used_at: Date | null;
-  user_id: string;
-  email: string;
-  is_admin: boolean;
 }
 
-/** Given the key's id, in its transaction. */
-export type StoredAlongside = (manager: EntityManager, keyId: string) => Promise<void>;
+/** What a change of a key does besides, in its transaction; where one throws, nothing is changed. */
+export interface Besides {
+  before?: (manager: EntityManager) => Promise<void>;
+  after?: ((manager: EntityManager, keyId: string) => Promise<void>) | undefined;
+}
 
 /** When the keys of a person of the issuer stop, until the person is seen there again; null for others. */
 const personEnd = (userId: string, days: string): string => `
@@ -197,16 +195,16 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   }
 
   /**
-   * Stores a key and removes the oldest ended keys. Returns null when the user has {@link MAX_KEYS} keys.
-   * @param alongside what is stored with it, or the reason why neither is
+   * Stores a key and removes the oldest ended keys. Returns null when the user has {@link MAX_KEYS} keys. Throws as `besides`.
    */
   async add(
     { id, secretHash }: ParsedApiKey,
     key: NewApiKey,
     now: Date,
-    alongside?: StoredAlongside,
+    { before, after }: Besides = {},
   ): Promise<ApiKey | null> {
     return this.manager.transaction(async (manager) => {
+      await before?.(manager);
       await (key.ofDevice ? lockUser(manager, key.userId) : manager.query(LOCK_OWNER, [key.userId]));
       const [found] = await manager.query<{ count: number }[]>(COUNT_VALID, [key.userId, now]);
       if ((found?.count ?? 0) >= MAX_KEYS) {
@@ -234,7 +232,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
           details: { name, ...(scopes && { scopes }), ...(repositories && { repositories }) },
         },
       );
-      await alongside?.(manager, id);
+      await after?.(manager, id);
       return manager.findOneByOrFail(ApiKey, { id });
     });
   }
@@ -250,9 +248,10 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return row;
   }
 
-  /** Revokes a key; has no effect on a revoked one. With what it made: pauses that, and revokes keys among it. */
-  async revoke(id: string, now: Date, withWhatItMade = false): Promise<void> {
+  /** Revokes a key; has no effect on a revoked one. With what it made: pauses that, and revokes keys among it. Throws as `besides`. */
+  async revoke(id: string, now: Date, withWhatItMade = false, { before }: Besides = {}): Promise<void> {
     await this.manager.transaction(async (manager) => {
+      await before?.(manager);
       const made = withWhatItMade ? await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [id]) : [{ id }];
       await this.revokeEach(manager, made, now);
       if (withWhatItMade) {
@@ -302,10 +301,6 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   /** Stores the last use of a key, unless a use since `unlessSince` is stored already. */
   async touch(id: string, now: Date, unlessSince: Date): Promise<void> {
     await this.query(TOUCH, [id, now, unlessSince]);
-  }
-
-  async hasAny(manager: EntityManager): Promise<boolean> {
-    return manager.exists(ApiKey);
   }
 
   /** Runs a transaction that replicas which start together execute one after the other. */

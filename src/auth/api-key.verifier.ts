@@ -2,11 +2,10 @@ import { timingSafeEqual } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../common/clock.js';
-import { scopesWithin } from '../common/scopes.js';
 import { AccessChanges, type Verified, VerifiedUsers } from './access-changes.js';
 import { type ParsedApiKey, parseApiKey } from './api-key-format.js';
 import { ApiKeyRepository } from './api-key.repository.js';
-import { administers, type AuthUser } from './auth.decorators.js';
+import { type AuthUser, callerOf } from './auth.decorators.js';
 
 /** How old `last_used_at` may get before it is written again. */
 const LAST_USED_MS = 60_000;
@@ -53,10 +52,7 @@ export class ApiKeyVerifier {
     if (now - (stored.last_used_at?.getTime() ?? 0) >= LAST_USED_MS) {
       this.noteUse(id, now);
     }
-    const scopes = scopesWithin(stored.scopes, stored.reads_only);
-    const { user_id: userId, email, repositories } = stored;
-    const isAdmin = stored.is_admin && administers({ scopes, repositories });
-    return { user: { id: userId, email, isAdmin, scopes, repositories, keyId: id }, endsAt };
+    return { user: callerOf(stored, id), endsAt };
   }
 
   /** Not awaited: a request never waits for its own bookkeeping. */

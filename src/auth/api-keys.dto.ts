@@ -20,6 +20,10 @@ export class ApiKeyIdDto {
   @Text('Id of the key: its first part, after `slw_`.', { required: true, example: '4nKxq0Zt' }) id: string;
 }
 
+export function ScopesShown(description: string, example: readonly Scope[] = SCOPES): PropertyDecorator {
+  return ApiProperty({ enum: SCOPES, enumName: 'Scope', isArray: true, description, example });
+}
+
 export function KeyRepositoriesShown(): PropertyDecorator {
   return Shown(
     'Of which repositories it sees and moves conversations, and nothing else; null: it is for all that its user has.',
@@ -41,14 +45,7 @@ export class ApiKeyDto {
   @TimeOrNull(null) not_before: Date | null;
   @Shown('Whether a device got it by its code.', false) of_device: boolean;
 
-  @ApiProperty({
-    enum: SCOPES,
-    enumName: 'Scope',
-    isArray: true,
-    description: 'What the key may do.',
-    example: ['read', 'run'],
-  })
-  scopes: Scope[];
+  @ScopesShown('What the key may do.', ['read', 'run']) scopes: Scope[];
 
   @KeyRepositoriesShown() repositories: string[] | null;
 }

@@ -1,20 +1,20 @@
 import { Injectable } from '@nestjs/common';
-import { IsNull } from 'typeorm';
+import { type EntityManager, IsNull } from 'typeorm';
 import { Clock } from '../common/clock.js';
-import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
+import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
 import { requireScope, type Scope } from '../common/scopes.js';
 import { AccessChanges } from './access-changes.js';
-import { generateApiKey, parseApiKey } from './api-key-format.js';
+import { generateApiKey, parsedApiKey } from './api-key-format.js';
 import {
   type ApiKey,
   ApiKeyRepository,
+  type Besides,
   MAX_KEYS,
   type NewApiKey,
-  type StoredAlongside,
 } from './api-key.repository.js';
 import type { AuthUser } from './auth.decorators.js';
 import { covers, outsideRepositories } from './key-repositories.js';
-import { userIsGone, UserRepository } from './user.repository.js';
+import { User, userIsGone, UserRepository } from './user.repository.js';
 
 /** The key's text is available only now. */
 export interface IssuedKey {
@@ -56,12 +56,12 @@ export class ApiKeysService {
 
   /**
    * Issues a key, which outlives none that it was issued with, and may no more; only administrators may for others.
-   * @throws DomainError as `issue` and `alongside`, unauthorized, not_found, insufficient_scope, outside_repositories
+   * @throws DomainError as `issue` and `after`, unauthorized, not_found, insufficient_scope, outside_repositories
    */
   async issueAs(
     actor: AuthUser,
     { scopes = withoutAdmin(actor.scopes), repositories, expiresAt = null, userId, ...wanted }: WantedKey,
-    alongside?: StoredAlongside,
+    after?: Besides['after'],
   ): Promise<IssuedKey> {
     scopes.forEach((scope) => requireScope(actor, scope));
     if (scopes.length === 0) {
@@ -69,11 +69,11 @@ export class ApiKeysService {
     }
     const limits = { scopes: [...new Set(scopes)], repositories: repositoriesFor(actor, repositories) };
     const owner = await this.ownerFor(actor, userId);
-    await this.requireRank(actor, owner);
     const latest = await this.keys.endOf(actor.keyId);
     const end = latest !== null && (expiresAt === null || expiresAt > latest) ? latest : expiresAt;
     try {
-      return await this.issue({ ...wanted, ...limits, userId: owner, expiresAt: end }, alongside);
+      const before = this.requiringRank(actor, owner);
+      return await this.issue({ ...wanted, ...limits, userId: owner, expiresAt: end }, { before, after });
     } catch (error) {
       if (!userIsGone(error)) {
         throw error;
@@ -86,12 +86,8 @@ export class ApiKeysService {
    * Issues a key without checking permissions; one without scopes may do all that its user may.
    * @throws DomainError conflict when the user has too many keys; InvalidInputError for an end in the past
    */
-  async issue(wanted: NewApiKey, alongside?: StoredAlongside): Promise<IssuedKey> {
+  async issue(wanted: NewApiKey, besides?: Besides): Promise<IssuedKey> {
     const key = generateApiKey();
-    const parsed = parseApiKey(key);
-    if (!parsed) {
-      throw new Error('a generated API key has the wrong format');
-    }
     const now = new Date(this.clock.now());
     const { expiresAt, notBefore = null } = wanted;
     if (expiresAt !== null && expiresAt <= now) {
@@ -100,7 +96,7 @@ export class ApiKeysService {
     if (expiresAt !== null && notBefore !== null && expiresAt <= notBefore) {
       throw new InvalidInputError(NEVER_VALID);
     }
-    const record = await this.keys.add(parsed, wanted, now, alongside);
+    const record = await this.keys.add(parsedApiKey(key), wanted, now, besides);
     if (record === null) {
       throw new DomainError('conflict', `A user may have ${MAX_KEYS} keys; revoke one first.`);
     }
@@ -118,8 +114,7 @@ export class ApiKeysService {
     if (!key || (key.userId !== actor.id && !actor.isAdmin)) {
       throw unknownKey();
     }
-    await this.requireRank(actor, key.userId);
-    await this.revoke(keyId, withWhatItMade);
+    await this.revoke(keyId, withWhatItMade, { before: this.requiringRank(actor, key.userId) });
   }
 
   /**
@@ -127,20 +122,26 @@ export class ApiKeysService {
    * @param withWhatItMade what else was made with it is paused, or revoked, also where it was revoked before
    * @throws DomainError not_found
    */
-  async revoke(keyId: string, withWhatItMade = false): Promise<void> {
+  async revoke(keyId: string, withWhatItMade = false, besides?: Besides): Promise<void> {
     if (!(await this.keys.existsBy({ id: keyId }))) {
       throw unknownKey();
     }
-    await this.keys.revoke(keyId, new Date(this.clock.now()), withWhatItMade);
+    await this.keys.revoke(keyId, new Date(this.clock.now()), withWhatItMade, besides);
     this.changes.tell(null);
   }
 
-  /** A key of an owner is what that owner may, and without it the owner may nothing. @throws DomainError forbidden */
-  private async requireRank({ id: by }: AuthUser, userId: string): Promise<void> {
-    const user = userId === by ? null : await this.users.findOneBy({ id: userId });
-    if (user !== null) {
-      await this.users.requireRank(this.users.manager, by, user);
-    }
+  /** A key of an owner is what that owner may, and without it the owner may nothing. Throws as `UserRepository.requireRank`. */
+  private requiringRank({ id: by }: AuthUser, userId: string) {
+    return async (manager: EntityManager): Promise<void> => {
+      if (userId !== by) {
+        await this.users.lockAdministrators(manager, by);
+        await this.users.requireRank(
+          manager,
+          by,
+          found(await manager.findOneBy(User, { id: userId }), 'user'),
+        );
+      }
+    };
   }
 
   private async ownerFor(actor: AuthUser, userId: string | undefined): Promise<string> {

@@ -3,7 +3,7 @@ import { ApiExtension } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { DomainError } from '../common/errors/domain-error.js';
 import { OPEN_TO_EVERYONE } from '../common/openapi/api-route.js';
-import type { Scope } from '../common/scopes.js';
+import { type Scope, scopesWithin } from '../common/scopes.js';
 import type { KeyRepositories } from './key-repositories.js';
 
 export interface AuthUser {
@@ -22,6 +22,25 @@ export interface AuthUser {
 /** Whether an administrator is one to a request that has the key. What is of all users is of no repository alone. */
 export function administers({ scopes, repositories }: Pick<AuthUser, 'scopes' | 'repositories'>): boolean {
   return repositories === null && scopes.includes('admin');
+}
+
+/** Columns of a user, and of the key or session that speaks for the user. */
+export interface StoredCaller {
+  user_id: string;
+  email: string;
+  is_admin: boolean;
+  reads_only: boolean;
+  /** Null: all that the user may do. */
+  scopes: Scope[] | null;
+  /** Null: all that the user has. */
+  repositories: string[] | null;
+}
+
+export function callerOf(stored: StoredCaller, keyId: string): AuthUser {
+  const { user_id: id, email, repositories } = stored;
+  const scopes = scopesWithin(stored.scopes, stored.reads_only);
+  const isAdmin = stored.is_admin && administers({ scopes, repositories });
+  return { id, email, isAdmin, scopes, repositories, keyId };
 }
 
 export interface AuthenticatedRequest extends Request {

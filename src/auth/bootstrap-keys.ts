@@ -5,8 +5,8 @@ import type { EntityManager } from 'typeorm';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { AppConfig } from '../config/app-config.js';
 import { makeDataDir } from '../config/data-dir.js';
-import { generateApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.js';
-import { ApiKeyRepository, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
+import { generateApiKey, parseApiKey, parsedApiKey } from './api-key-format.js';
+import { ApiKey, ApiKeyRepository, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import { UserRepository } from './user.repository.js';
 
 /** Makes sure that an administrator has a key after the first start. */
@@ -36,28 +36,20 @@ export class BootstrapKeys implements OnModuleInit {
   /** `BOOTSTRAP_API_KEY` is the administrator's one key of that name: a changed value ends the old key. */
   private async storeChosenKey(manager: EntityManager, chosen: string): Promise<void> {
     const userId = await this.users.ensureAdministrator(manager);
-    await this.keys.putOnly(manager, requireParsed(chosen), { userId, name: BOOTSTRAP_KEY_NAME });
+    await this.keys.putOnly(manager, parsedApiKey(chosen), { userId, name: BOOTSTRAP_KEY_NAME });
   }
 
   /** The file is written first: after a crash before the insert, the next start takes the key from it. */
   private async generateFirstKey(manager: EntityManager): Promise<void> {
-    if (await this.keys.hasAny(manager)) {
+    if (await manager.exists(ApiKey)) {
       return;
     }
     const file = path.join(this.config.dataDir, 'api-key');
     const key = (await readKeyFile(file)) ?? (await writeKeyFile(file, generateApiKey()));
     const userId = await this.users.ensureAdministrator(manager);
-    await this.keys.putOnly(manager, requireParsed(key), { userId, name: 'first key' });
+    await this.keys.putOnly(manager, parsedApiKey(key), { userId, name: 'first key' });
     this.logger.log(`first API key written to ${file}`);
   }
-}
-
-function requireParsed(key: string): ParsedApiKey {
-  const parsed = parseApiKey(key);
-  if (!parsed) {
-    throw new Error('the bootstrap key has a format that no request could present');
-  }
-  return parsed;
 }
 
 async function readKeyFile(file: string): Promise<string | null> {

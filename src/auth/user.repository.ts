@@ -21,7 +21,8 @@ import {
   Repository,
   Unique,
 } from 'typeorm';
-import { AuditRepository } from '../audit/audit.repository.js';
+import type { AuditAction } from '../audit/audit-action.js';
+import { type AuditDetails, AuditRepository } from '../audit/audit.repository.js';
 import { type MemberRole, roleColumns } from './access.js';
 import { DomainError, found } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
@@ -129,21 +130,8 @@ export class UserRepository extends Repository<User> {
     return this.find({ where, order: { email: 'ASC' }, ...more });
   }
 
-  /** Adds a user; null when the address is taken. */
+  /** Adds a user. @returns its id; null when the address is taken */
   async add(
-    email: string,
-    name: string | null,
-    isAdmin: boolean,
-    kind: UserKind = 'person',
-  ): Promise<User | null> {
-    return this.manager.transaction(async (manager) => {
-      const id = await this.addWithin(manager, { email, name, isAdmin, kind });
-      return id === null ? null : manager.findOneByOrFail(User, { id });
-    });
-  }
-
-  /** Does what {@link add} does, in the caller's transaction. @returns its id */
-  async addWithin(
     manager: EntityManager,
     { email, ...user }: Pick<User, 'email' | 'name' | 'isAdmin' | 'kind'>,
   ): Promise<string | null> {
@@ -168,17 +156,13 @@ export class UserRepository extends Repository<User> {
     const columns = { isAdmin, isOwner: false, ...(isAdmin && { readsOnly: false }) };
     const { affected } = await manager.update(User, { id, isAdmin: !isAdmin }, columns);
     if (affected === 1) {
-      const action = isAdmin ? 'user.make_admin' : 'user.unmake_admin';
-      await this.audit.append(manager, { action, resourceId: id, ownerId: id });
-      await publishAccessChange(manager, id);
+      await this.note(manager, isAdmin ? 'user.make_admin' : 'user.unmake_admin', id);
     }
   }
 
   async setRole(manager: EntityManager, id: string, role: MemberRole): Promise<void> {
     await manager.update(User, { id }, roleColumns(role));
-    const details = { role };
-    await this.audit.append(manager, { action: 'user.set_role', resourceId: id, ownerId: id, details });
-    await publishAccessChange(manager, id);
+    await this.note(manager, 'user.set_role', id, { role });
   }
 
   /**
@@ -195,8 +179,8 @@ export class UserRepository extends Repository<User> {
   }
 
   /**
-   * Administrators do nothing to owners that would make them less, or act in their name; and who is none any more, since the
-   * request was let in, does nothing to others. Throws as {@link requireOwner}.
+   * Administrators do nothing to owners that would make them less, or act in their name. Throws as {@link requireOwner} and
+   * {@link requireAdministrator}.
    */
   async requireRank(manager: EntityManager, by: string, { id, isOwner }: User): Promise<void> {
     if (id === by) {
@@ -204,7 +188,14 @@ export class UserRepository extends Repository<User> {
     }
     if (isOwner) {
       await this.requireOwner(manager, by);
-    } else if (!(await manager.existsBy(User, { id: by, isAdmin: true, disabledAt: IsNull() }))) {
+    } else {
+      await this.requireAdministrator(manager, by);
+    }
+  }
+
+  /** Who is none any more, since the request was let in, does nothing to others. @throws DomainError forbidden */
+  async requireAdministrator(manager: EntityManager, id: string): Promise<void> {
+    if (!(await manager.existsBy(User, { id, isAdmin: true, disabledAt: IsNull() }))) {
       throw administratorsOnly();
     }
   }
@@ -213,9 +204,7 @@ export class UserRepository extends Repository<User> {
   async setDisabled(manager: EntityManager, { id, disabledAt }: User, since: Date | null): Promise<void> {
     if ((disabledAt === null) !== (since === null)) {
       await manager.update(User, { id }, { disabledAt: since });
-      const action = since === null ? 'user.enable' : 'user.disable';
-      await this.audit.append(manager, { action, resourceId: id, ownerId: id });
-      await publishAccessChange(manager, id);
+      await this.note(manager, since === null ? 'user.enable' : 'user.disable', id);
     }
   }
 
@@ -273,8 +262,7 @@ export class UserRepository extends Repository<User> {
   /** Removes a user and, by foreign keys, all their data. */
   async removeWithin(manager: EntityManager, id: string): Promise<void> {
     await manager.delete(User, { id });
-    await this.audit.append(manager, { action: 'user.delete', resourceId: id, ownerId: id });
-    await publishAccessChange(manager, id);
+    await this.note(manager, 'user.delete', id);
   }
 
   /**
@@ -295,18 +283,31 @@ export class UserRepository extends Repository<User> {
     });
   }
 
-  /** Those who are enabled: until the transaction ends, no other transaction takes the role from one of them. */
-  async lockAdministrators(manager: EntityManager): Promise<User[]> {
-    return manager.find(User, {
+  /**
+   * Those who are enabled: until the transaction ends, no other transaction takes the role from one of them.
+   * @param by who must be one; throws as {@link requireAdministrator}
+   */
+  async lockAdministrators(manager: EntityManager, by?: string): Promise<User[]> {
+    const administrators = await manager.find(User, {
       where: { isAdmin: true, disabledAt: IsNull() },
       order: { id: 'ASC' },
       lock: { mode: 'pessimistic_write' },
     });
+    if (by !== undefined) {
+      await this.requireAdministrator(manager, by);
+    }
+    return administrators;
   }
 
-  private async noteCreated(manager: EntityManager, id: string, isAdmin: boolean): Promise<void> {
-    const details = { admin: isAdmin };
-    await this.audit.append(manager, { action: 'user.create', resourceId: id, ownerId: id, details });
+  private async noteCreated(manager: EntityManager, id: string, admin: boolean): Promise<void> {
+    const entry = { action: 'user.create' as const, resourceId: id, ownerId: id, details: { admin } };
+    await this.audit.append(manager, entry);
+  }
+
+  /** Tells the audit and, once the transaction is committed, all replicas what has become of a user. */
+  async note(manager: EntityManager, action: AuditAction, id: string, details?: AuditDetails): Promise<void> {
+    await this.audit.append(manager, { action, resourceId: id, ownerId: id, ...(details && { details }) });
+    await publishAccessChange(manager, id);
   }
 }
 

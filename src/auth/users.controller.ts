@@ -42,8 +42,8 @@ export class UsersController {
     problems: [TAKEN],
     invalid: 'email',
   })
-  async create(@Body() body: CreateUserDto): Promise<UserDto> {
-    return toUserDto(await this.users.create(body.email, body.name ?? null, body));
+  async create(@UserId() by: string, @Body() { email, name = null, kind }: CreateUserDto): Promise<UserDto> {
+    return toUserDto(await this.users.create(email, name, { kind, by }));
   }
 
   @Get()
@@ -99,8 +99,8 @@ export class UsersController {
     answer: { type: UserDto, description: 'The user' },
     problems: [UNKNOWN],
   })
-  async enable(@Param() { id }: UserIdDto): Promise<UserDto> {
-    return toUserDto(await this.users.enable(id));
+  async enable(@UserId() by: string, @Param() { id }: UserIdDto): Promise<UserDto> {
+    return toUserDto(await this.users.enable(id, by));
   }
 
   @Delete(':id')

@@ -63,6 +63,12 @@ export class UserWork {
   }
 }
 
+interface NewUser {
+  isAdmin?: boolean;
+  kind?: UserKind | undefined;
+  by?: string;
+}
+
 @Injectable()
 export class UsersService {
   constructor(
@@ -76,17 +82,25 @@ export class UsersService {
     private readonly clock: Clock,
   ) {}
 
-  /** Adds a user. @throws DomainError conflict when the address is taken */
+  /**
+   * Adds a user. @throws DomainError conflict when the address is taken
+   * @param how with `by` an administrator asks; throws as `UserRepository.requireAdministrator`
+   */
   async create(
     email: string,
     name: string | null,
-    { isAdmin = false, kind = 'person' }: { isAdmin?: boolean; kind?: UserKind } = {},
+    { isAdmin = false, kind = 'person', by }: NewUser = {},
   ): Promise<User> {
-    const user = await this.users.add(email, name, isAdmin, kind);
-    if (!user) {
-      throw new DomainError('conflict', 'A user with this email address exists already.');
-    }
-    return user;
+    return this.users.manager.transaction(async (manager) => {
+      if (by !== undefined) {
+        await this.users.lockAdministrators(manager, by);
+      }
+      const id = await this.users.add(manager, { email, name, isAdmin, kind });
+      if (id === null) {
+        throw new DomainError('conflict', 'A user with this email address exists already.');
+      }
+      return manager.findOneByOrFail(User, { id });
+    });
   }
 
   /** Pages of users in the order of their email addresses. */
@@ -149,9 +163,10 @@ export class UsersService {
     return user;
   }
 
-  /** Keys are valid again; what has waited goes on. @throws DomainError not_found */
-  async enable(id: string): Promise<User> {
+  /** Keys are valid again; what has waited goes on. @throws DomainError not_found, forbidden */
+  async enable(id: string, by: string): Promise<User> {
     return this.users.change(id, async (manager, known) => {
+      await this.users.requireAdministrator(manager, by);
       await this.users.setDisabled(manager, present(known), null);
       return manager.findOneByOrFail(User, { id });
     });

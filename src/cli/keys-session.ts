@@ -50,8 +50,8 @@ export async function openKeysSession(
     const users = new UserRepository(dataSource, audit);
     const keys = new ApiKeyRepository(dataSource, audit, config);
     const changes = new AccessChanges();
-    const sessions = new SessionRepository(dataSource, audit);
-    const identities = new IdentityRepository(dataSource, users, audit);
+    const sessions = new SessionRepository(dataSource, audit, keys);
+    const identities = new IdentityRepository(dataSource, users);
     return {
       dataSource,
       users,

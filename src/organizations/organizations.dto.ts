@@ -1,8 +1,8 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { MEMBER_ROLES, type MemberRole } from '../auth/access.js';
-import { KeyRepositoriesShown } from '../auth/api-keys.dto.js';
+import { KeyRepositoriesShown, ScopesShown } from '../auth/api-keys.dto.js';
 import { OrNull, Shown, USER_ID } from '../common/openapi/responses.js';
-import { SCOPES, type Scope } from '../common/scopes.js';
+import type { Scope } from '../common/scopes.js';
 import { Choice, Identifier, Integer, Text } from '../common/validation/field-decorators.js';
 import { INSTALLATION_ORGANIZATION_ID } from './installation-organization.js';
 import { type Member, rankOf } from './members.service.js';
@@ -64,14 +64,7 @@ export class CurrentApiKeyDto {
   @ApiProperty({ format: 'uuid', description: 'Whose key it is.', example: USER_ID }) user_id: string;
   @ApiProperty({ enum: ['bearer'], example: 'bearer' }) auth_type: 'bearer';
 
-  @ApiProperty({
-    enum: SCOPES,
-    enumName: 'Scope',
-    isArray: true,
-    description: 'What it may do.',
-    example: SCOPES,
-  })
-  scopes: Scope[];
+  @ScopesShown('What it may do.') scopes: Scope[];
 
   @KeyRepositoriesShown() repositories: string[] | null;
 }

@@ -12,9 +12,17 @@ const app = useTestApp();
 const ORG = `/api/organizations/${INSTALLATION_ORGANIZATION_ID}`;
 const BOOTSTRAP = 'admin@localhost';
 
+/** What administrators change of others. */
+const ROWS = `
+  SELECT (SELECT array_agg((id, disabled_at) ORDER BY id) FROM users)::text AS users,
+    (SELECT array_agg((id, revoked_at) ORDER BY id) FROM api_keys)::text AS keys,
+    (SELECT array_agg(id ORDER BY id) FROM user_identities)::text AS identities`;
+
 let owner: TestUser;
 let admin: TestUser;
 let member: TestUser;
+/** Id of a user of before, whose person is kept out. */
+let removedPerson: string;
 
 beforeAll(() => {
   owner = app.admin;
@@ -320,6 +328,46 @@ describe('a member', () => {
       expect(statuses.filter((status) => status < 300)).toHaveLength(1);
     },
   );
+
+  it.each<[string, (rival: TestUser) => Test]>([
+    ['enable a user', (rival) => ask(rival, 'post', `/api/v1/users/${member.id}/enable`)],
+    ['enable themself', (rival) => ask(rival, 'post', `/api/v1/users/${rival.id}/enable`)],
+    [
+      'make a key for a user',
+      (rival) => ask(rival, 'post', '/api/v1/api-keys').send({ name: 'lent', user_id: member.id }),
+    ],
+    [
+      'revoke the key of a user',
+      (rival) => ask(rival, 'delete', `/api/v1/api-keys/${member.key.split('_')[1]}`),
+    ],
+    [
+      'make a user',
+      (rival) => ask(rival, 'post', '/api/v1/users').send({ email: `${randomUUID()}@example.com` }),
+    ],
+    [
+      'let a removed person in again',
+      (rival) => ask(rival, 'post', `/api/v1/users/${removedPerson}/restore`),
+    ],
+  ])('who is an administrator and is being disabled does not %s', async (_what, act) => {
+    removedPerson = randomUUID();
+    await app.dataSource.query('UPDATE users SET disabled_at = now() WHERE id = $1', [member.id]);
+    await app.dataSource.query(
+      `INSERT INTO user_identities (id, user_id, issuer, subject, email_verified, has_role, last_seen_at)
+       VALUES ($1::uuid, $1::uuid, 'https://sso.example.com', $1::text, true, true, now())`,
+      [removedPerson],
+    );
+    const { asked, before } = await app.dataSource.transaction(async (manager) => {
+      await manager.query('UPDATE users SET disabled_at = now() WHERE id = $1', [admin.id]);
+      const before = await manager.query(ROWS);
+      const answer = Promise.resolve(act(admin));
+      // Who is not made to wait has got through already.
+      await Promise.race([untilBlocked(app.dataSource), answer]);
+      return { asked: answer, before };
+    });
+
+    expect((await asked).status).toBe(403);
+    expect(await app.dataSource.query(ROWS)).toEqual(before);
+  });
 
   it('is removed by an owner, which removes the user', async () => {
     await ask(admin, 'delete', `${ORG}/members/${member.id}`).expect(403);

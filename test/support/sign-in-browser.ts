@@ -15,23 +15,33 @@ export class SignInBrowser {
   }
 
   /** @returns the answer of the callback */
-  async signIn(): Promise<request.Response> {
-    const { headers } = await this.get('/auth/login');
-    return this.goOn(headers['location'] ?? '');
+  async signIn(path?: string): Promise<request.Response> {
+    return this.get(await this.begin(path));
+  }
+
+  /** As far as the issuer. @returns path and query of the callback, which is not asked for */
+  async begin(path = '/auth/login'): Promise<string> {
+    const { headers } = await this.get(path);
+    return this.atIssuer(headers['location'] ?? '');
+  }
+
+  /** By a key, as from a page of the origin. */
+  async signInWith(key: string, origin = this.url): Promise<request.Response> {
+    return this.keep(
+      await request(this.url).post('/auth/key').set({ Cookie: this.cookie, Origin: origin }).send({ key }),
+    );
   }
 
   /** Stops at the address of the issuer. */
-  async beginLink(key: string): Promise<request.Response> {
-    return this.keep(await request(this.url).post('/auth/link').set('Origin', this.url).send({ key }));
+  async beginLink(key: string, origin = this.url): Promise<request.Response> {
+    return this.keep(await request(this.url).post('/auth/link').set('Origin', origin).send({ key }));
   }
 
   async goOn(addressAtIssuer: string): Promise<request.Response> {
-    const { headers } = await fetch(addressAtIssuer, { redirect: 'manual' });
-    const { pathname, search } = new URL(headers.get('location') ?? '');
-    return this.get(pathname + search);
+    return this.get(await this.atIssuer(addressAtIssuer));
   }
 
-  async user(): Promise<{ id: string; is_admin: boolean; scopes: string[] } | null> {
+  async user(): Promise<{ id: string; email: string; is_admin: boolean; scopes: string[] } | null> {
     return (await this.get('/auth/session')).body.user;
   }
 
@@ -39,6 +49,12 @@ export class SignInBrowser {
   async headers(): Promise<Record<string, string>> {
     const { body } = await this.get('/auth/session');
     return { Cookie: this.cookie, 'X-CSRF-Token': body.csrf_token };
+  }
+
+  private async atIssuer(address: string): Promise<string> {
+    const { headers } = await fetch(address, { redirect: 'manual' });
+    const { pathname, search } = new URL(headers.get('location') ?? '');
+    return pathname + search;
   }
 
   private keep(answer: request.Response): request.Response {

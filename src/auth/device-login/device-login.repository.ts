@@ -75,17 +75,10 @@ export class DeviceLoginRepository extends Repository<DeviceLogin> {
   /** False when as many wait as may. */
   async add(login: NewDeviceLogin, now: Date): Promise<boolean> {
     const { deviceCodeHash, userCodeHash, client, address, intervalSeconds } = login;
+    const values = [deviceCodeHash, userCodeHash, client, address, intervalSeconds, now];
     return this.manager.transaction(async (manager) => {
       await manager.query(LOCK_ADDRESS, [address]);
-      const added = await manager.query<unknown[]>(ADD, [
-        deviceCodeHash,
-        userCodeHash,
-        client,
-        address,
-        intervalSeconds,
-        now,
-        before(now, VALID_MS),
-      ]);
+      const added = await manager.query<unknown[]>(ADD, [...values, before(now, VALID_MS)]);
       return added.length === 1;
     });
   }

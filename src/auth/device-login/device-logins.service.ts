@@ -7,7 +7,7 @@ import { randomBase62 } from '../../common/identifiers.js';
 import { currentRequest } from '../../common/requests/request-context.js';
 import { DEVICE_SCOPES } from '../../common/scopes.js';
 import { AppConfig } from '../../config/app-config.js';
-import { generateApiKey, parseApiKey } from '../api-key-format.js';
+import { generateApiKey, parsedApiKey } from '../api-key-format.js';
 import { ApiKeyRepository } from '../api-key.repository.js';
 import { ApiKeysService } from '../api-keys.service.js';
 import type { AuthUser } from '../auth.decorators.js';
@@ -169,10 +169,8 @@ export class DeviceLoginsService {
     const now = this.clock.now();
     const refusal = refusalOf(login, now);
     if (refusal === 'authorization_pending' || refusal === 'slow_down') {
-      const intervalSeconds =
-        refusal === 'slow_down'
-          ? Math.min(login.intervalSeconds + SLOWER_SECONDS, MAX_INTERVAL_SECONDS)
-          : login.intervalSeconds;
+      const slower = refusal === 'slow_down' ? SLOWER_SECONDS : 0;
+      const intervalSeconds = Math.min(login.intervalSeconds + slower, MAX_INTERVAL_SECONDS);
       await manager.update(DeviceLogin, { deviceCodeHash }, { polledAt: new Date(now), intervalSeconds });
       return deviceRefusal(refusal, intervalSeconds);
     }
@@ -180,10 +178,9 @@ export class DeviceLoginsService {
       return deviceRefusal(refusal ?? 'access_denied');
     }
     const key = generateApiKey(apiKeyId);
-    const parsed = parseApiKey(key);
     await manager.delete(DeviceLogin, { deviceCodeHash });
-    const valid = parsed && (await this.keys.replaceSecret(manager, parsed, new Date(now)));
-    if (!valid) {
+    const valid = await this.keys.replaceSecret(manager, parsedApiKey(key), new Date(now));
+    if (valid === undefined) {
       return deviceRefusal('access_denied');
     }
     const end = valid.expires_at?.getTime();

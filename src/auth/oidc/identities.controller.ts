@@ -68,7 +68,7 @@ export class IdentitiesController {
     answer: { description: 'Let in' },
     problems: [documented(404, 'No removed user with this id is kept out.', 'Nobody of that id is kept out')],
   })
-  async restore(@Param() { id }: UserIdDto): Promise<void> {
-    await this.persons.restore(id);
+  async restore(@UserId() by: string, @Param() { id }: UserIdDto): Promise<void> {
+    await this.persons.restore(id, by);
   }
 }

@@ -12,10 +12,8 @@ import {
   Repository,
   Unique,
 } from 'typeorm';
-import { AuditRepository } from '../../audit/audit.repository.js';
 import { found } from '../../common/errors/domain-error.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import { publishAccessChange } from '../access-changes.js';
 import { lockUser, UserRepository } from '../user.repository.js';
 import type { Person } from './person-claims.js';
 import { isRole, type RoleDecision } from './role-decision.js';
@@ -142,7 +140,6 @@ export class IdentityRepository extends Repository<Identity> {
   constructor(
     dataSource: DataSource,
     private readonly users: UserRepository,
-    private readonly audit: AuditRepository,
   ) {
     super(Identity, dataSource.manager);
   }
@@ -186,8 +183,11 @@ export class IdentityRepository extends Repository<Identity> {
       if (role === 'groups_overage' || (role === 'no_role' && person.client === null)) {
         return role;
       }
-      const service = await this.serviceOf(manager, person);
-      const user = service ?? (await this.addUser(manager, person));
+      const { email, name, client } = person;
+      const kind = client === null ? 'person' : 'service';
+      const service = client === null ? null : await this.serviceOf(manager, client);
+      // An address proves no identity.
+      const user = service ?? (await this.users.add(manager, { email, name, isAdmin: false, kind }));
       if (user === null) {
         return 'address_taken';
       }
@@ -266,8 +266,7 @@ export class IdentityRepository extends Repository<Identity> {
       }
       await lockUser(manager, userId);
       await this.addIdentity(manager, userId, person, now);
-      const details = { issuer: person.issuer, subject: person.subject };
-      await this.audit.append(manager, { action: 'user.link', resourceId: userId, ownerId: userId, details });
+      await this.users.note(manager, 'user.link', userId, { issuer: person.issuer, subject: person.subject });
       return true;
     });
   }
@@ -290,21 +289,18 @@ export class IdentityRepository extends Repository<Identity> {
         return 'only_way_in';
       }
       await manager.delete(Identity, { id });
-      await publishAccessChange(manager, userId);
-      const details = { issuer: known.issuer, subject: known.subject };
-      await this.audit.append(manager, {
-        action: 'user.unlink',
-        resourceId: userId,
-        ownerId: userId,
-        details,
-      });
+      await this.users.note(manager, 'user.unlink', userId, { issuer: known.issuer, subject: known.subject });
       return 'unlinked';
     });
   }
 
-  /** Lets a removed person in again, as a new user. @returns false where no removed user of that id is kept out */
-  async letIn(userId: string): Promise<boolean> {
+  /**
+   * Lets a removed person in again, as a new user. @returns false where no removed user of that id is kept out
+   * @param by the administrator who asks; throws as `UserRepository.requireAdministrator`
+   */
+  async letIn(userId: string, by: string): Promise<boolean> {
     return this.manager.transaction(async (manager) => {
+      await this.users.lockAdministrators(manager, by);
       if (await this.users.isPresent(manager, userId)) {
         return false;
       }
@@ -312,7 +308,7 @@ export class IdentityRepository extends Repository<Identity> {
       if (affected === 0) {
         return false;
       }
-      await this.audit.append(manager, { action: 'user.restore', resourceId: userId, ownerId: userId });
+      await this.users.note(manager, 'user.restore', userId);
       return true;
     });
   }
@@ -330,15 +326,9 @@ export class IdentityRepository extends Repository<Identity> {
   }
 
   /** What an administrator made for the client before. */
-  private async serviceOf(manager: EntityManager, { client }: Person): Promise<string | null> {
-    const [service] = client === null ? [] : await manager.query<{ id: string }[]>(FIND_SERVICE, [client]);
+  private async serviceOf(manager: EntityManager, client: string): Promise<string | null> {
+    const [service] = await manager.query<{ id: string }[]>(FIND_SERVICE, [client]);
     return service?.id ?? null;
-  }
-
-  /** Returns null when another user has the address: an address proves no identity. */
-  private async addUser(manager: EntityManager, { email, name, client }: Person): Promise<string | null> {
-    const kind = client === null ? 'person' : 'service';
-    return this.users.addWithin(manager, { email, name, isAdmin: false, kind });
   }
 
   private async isNewest(manager: EntityManager, decision: readonly unknown[]): Promise<boolean> {
@@ -352,16 +342,9 @@ export class IdentityRepository extends Repository<Identity> {
       role === 'admin',
       role === 'viewer',
     ]);
-    if (changed.length === 0) {
-      return false;
+    if (changed.length > 0) {
+      await this.users.note(manager, 'user.set_role', userId, { role });
     }
-    await publishAccessChange(manager, userId);
-    await this.audit.append(manager, {
-      action: 'user.set_role',
-      resourceId: userId,
-      ownerId: userId,
-      details: { role },
-    });
-    return true;
+    return changed.length > 0;
   }
 }

@@ -188,23 +188,16 @@ export class OidcIssuer implements OnApplicationBootstrap {
         idTokenExpected: true,
       }),
     );
-    const claims = await this.verify(tokens.id_token ?? '', { audience: this.clientId });
-    return {
-      claims: await this.withUserInfo(configuration, tokens.access_token, claims),
-      refreshToken: tokens.refresh_token ?? null,
-    };
+    const refreshToken = tokens.refresh_token ?? null;
+    return { claims: await this.claimsOf(configuration, tokens), refreshToken };
   }
 
   /** @throws DomainError unauthorized where the issuer refuses, unavailable */
   async refresh(refreshToken: string): Promise<{ claims: JWTPayload | null; refreshToken: string }> {
     const { configuration } = await this.discover();
     const tokens = await this.call('renewal', () => client.refreshTokenGrant(configuration, refreshToken));
-    if (tokens.id_token === undefined) {
-      return { claims: null, refreshToken: tokens.refresh_token ?? refreshToken };
-    }
-    const verified = await this.verify(tokens.id_token, { audience: this.clientId });
     // The role is decided by the same claims as at the sign-in.
-    const claims = await this.withUserInfo(configuration, tokens.access_token, verified);
+    const claims = tokens.id_token === undefined ? null : await this.claimsOf(configuration, tokens);
     return { claims, refreshToken: tokens.refresh_token ?? refreshToken };
   }
 
@@ -224,12 +217,12 @@ export class OidcIssuer implements OnApplicationBootstrap {
     return clientId;
   }
 
-  /** Claims that an issuer keeps out of its ID tokens, as Okta does with groups and addresses. */
-  private async withUserInfo(
+  /** Those of the ID token, and what issuers such as Okta keep out of it: groups and addresses. */
+  private async claimsOf(
     configuration: client.Configuration,
-    accessToken: string,
-    claims: JWTPayload,
+    { id_token: idToken = '', access_token: accessToken }: client.TokenEndpointResponse,
   ): Promise<JWTPayload> {
+    const claims = await this.verify(idToken, { audience: this.clientId });
     const { emailClaim, groupsClaim } = this.required;
     const isComplete = [emailClaim, groupsClaim].every(
       (name) => claims[name.split('.')[0] ?? ''] !== undefined,
@@ -361,13 +354,8 @@ export class OidcIssuer implements OnApplicationBootstrap {
     const reason = isOurs || !isAnswer ? null : reasonOf(error);
     if (reason === null) {
       this.logger.warn('failed to ask the issuer', { what, error: errorMessage(error) });
-      return new DomainError(
-        'unavailable',
-        'The identity provider cannot be reached; try again in a moment.',
-        {
-          cause: error,
-        },
-      );
+      const words = 'The identity provider cannot be reached; try again in a moment.';
+      return new DomainError('unavailable', words, { cause: error });
     }
     this.logger.log('refused what an issuer sent', { what, reason });
     return new DomainError('unauthorized', `Unauthorized: ${reason}.`, { cause: error });

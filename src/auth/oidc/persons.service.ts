@@ -9,17 +9,24 @@ import { AccessChanges } from '../access-changes.js';
 import type { AuthUser } from '../auth.decorators.js';
 import { notForSomeRepositories } from '../key-repositories.js';
 import { serviceSignsIn, UserRepository } from '../user.repository.js';
-import { type Identity, IdentityRepository, type KnownPerson } from './identity.repository.js';
+import {
+  type Identity,
+  IdentityRepository,
+  type KnownPerson,
+  type PersonRefusal,
+} from './identity.repository.js';
 import { OidcIssuer } from './oidc.issuer.js';
 import { type Claims, mappedRole, type Person, personOf } from './person-claims.js';
 import { decideRole, isRole } from './role-decision.js';
 
-export const ADDRESS_TAKEN =
-  'Another user has this email address. Sign in with a key of that user and link the sign-in under Settings, or ask the operator to run: slipway users link.';
-export const NO_ROLE =
-  'The identity provider lets you in, but no group of yours has a role here. Ask an administrator to add you to one.';
-export const GROUPS_OVERAGE =
-  'The identity provider left your groups out of the token because there are too many. Ask its administrator to send assigned groups or app roles only.';
+const REFUSALS: Record<PersonRefusal, string> = {
+  address_taken:
+    'Another user has this email address. Sign in with a key of that user and link the sign-in under Settings, or ask the operator to run: slipway users link.',
+  no_role:
+    'The identity provider lets you in, but no group of yours has a role here. Ask an administrator to add you to one.',
+  groups_overage:
+    'The identity provider left your groups out of the token because there are too many. Ask its administrator to send assigned groups or app roles only.',
+};
 export const REMOVED = 'Your user was removed here. An administrator can let you in again.';
 export const DISABLED = 'Your user is disabled here. An administrator can enable it.';
 export const LINKED_ELSEWHERE = 'This sign-in belongs to a user already.';
@@ -67,14 +74,14 @@ export class PersonsService {
     if (known.is_disabled) {
       throw new DomainError('forbidden', DISABLED);
     }
-    const decided = decideRole(person, true, this.rules);
+    const decided = decideRole(person, true, this.issuer.required);
     const role = person.issuedAt < known.role_at ? 'unchanged' : decided;
     if ((isRole(role) || role === 'no_role') && (await this.identities.decide(known, person, role))) {
       this.changes.tell(known.user_id);
       return this.signIn(claims);
     }
     if (role === 'no_role' || (role === 'unchanged' && !known.has_role)) {
-      throw new DomainError('no_role', NO_ROLE);
+      throw new DomainError('no_role', REFUSALS.no_role);
     }
     await this.identities.see(known, person, new Date(this.clock.now()));
     await this.noteGit(known, person);
@@ -142,9 +149,9 @@ export class PersonsService {
     }
   }
 
-  /** @throws DomainError not_found where no removed user of that id is kept out */
-  async restore(userId: string): Promise<void> {
-    if (!(await this.identities.letIn(userId))) {
+  /** Throws as `IdentityRepository.letIn`. @throws DomainError not_found where no removed user of that id is kept out */
+  async restore(userId: string, by: string): Promise<void> {
+    if (!(await this.identities.letIn(userId, by))) {
       throw new DomainError('not_found', 'No removed user with this id is kept out.');
     }
   }
@@ -162,10 +169,6 @@ export class PersonsService {
     await this.identities.noteGit(known, noted);
   }
 
-  private get rules(): Parameters<typeof decideRole>[2] {
-    return this.issuer.required;
-  }
-
   private person(claims: Claims): Person {
     const person = personOf(claims, this.issuer.required);
     if (person === null) {
@@ -176,17 +179,15 @@ export class PersonsService {
 
   private async add(person: Person): Promise<KnownPerson> {
     const now = new Date(this.clock.now());
-    const added = await this.identities.addPerson(person, decideRole(person, false, this.rules), now);
-    switch (added) {
-      case 'groups_overage':
-        throw new DomainError('groups_overage', GROUPS_OVERAGE);
-      case 'no_role':
-        throw new DomainError('no_role', NO_ROLE);
-      case 'address_taken':
-        throw new DomainError('address_taken', ADDRESS_TAKEN);
-      default:
-        return added;
+    const added = await this.identities.addPerson(
+      person,
+      decideRole(person, false, this.issuer.required),
+      now,
+    );
+    if (typeof added === 'string') {
+      throw new DomainError(added, REFUSALS[added]);
     }
+    return added;
   }
 }
 

@@ -20,19 +20,19 @@ export interface SessionToken {
 }
 
 /** Makes `ses_<8 base62 characters: id>_<43 base62 characters: 256 bits of secret>`. */
-export function generateSession(): string {
-  return `ses_${randomBase62(8)}_${randomBase62(43)}`;
+export function generateSession(): SessionToken & { value: string } {
+  const [id, secret] = [`ses_${randomBase62(8)}`, randomBase62(43)];
+  return { value: `${id}_${secret}`, ...tokenOf(id, secret) };
 }
 
 export function parseSession(value: string): SessionToken | null {
   const [, id, secret] = VALUE.exec(value) ?? [];
-  return id === undefined || secret === undefined
-    ? null
-    : {
-        id,
-        secretHash: hash('sha256', secret, 'buffer'),
-        csrfToken: hash('sha256', `csrf:${secret}`, 'base64url'),
-      };
+  return id === undefined || secret === undefined ? null : tokenOf(id, secret);
+}
+
+function tokenOf(id: string, secret: string): SessionToken {
+  const csrfToken = hash('sha256', `csrf:${secret}`, 'base64url');
+  return { id, secretHash: hash('sha256', secret, 'buffer'), csrfToken };
 }
 
 export function isSessionId(id: string): boolean {

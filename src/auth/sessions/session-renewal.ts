@@ -4,7 +4,6 @@ import { Clock } from '../../common/clock.js';
 import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { AccessChanges } from '../access-changes.js';
-import { ApiKeyRepository } from '../api-key.repository.js';
 import { type EndedSignIn, OidcIssuer } from '../oidc/oidc.issuer.js';
 import { PersonsService } from '../oidc/persons.service.js';
 import { SessionRepository } from './session.repository.js';
@@ -24,7 +23,6 @@ export class SessionRenewal {
 
   constructor(
     private readonly sessions: SessionRepository,
-    private readonly keys: ApiKeyRepository,
     private readonly issuer: OidcIssuer,
     private readonly persons: PersonsService,
     private readonly cipher: SecretCipher,
@@ -47,8 +45,7 @@ export class SessionRenewal {
 
   /** Ends what the issuer logs out. */
   async logOut(which: EndedSignIn): Promise<void> {
-    const now = new Date(this.clock.now());
-    await this.sessions.logOut(which, now, (manager, madeBy) => this.keys.revokeWithin(manager, madeBy, now));
+    await this.sessions.logOut(which, new Date(this.clock.now()));
     this.changes.tell(null);
   }
 
@@ -72,10 +69,7 @@ export class SessionRenewal {
         return;
       }
       this.logger.log('ended a session that the issuer does not renew', { session_id: id, code: error.code });
-      const endsAt = new Date(now);
-      await this.sessions.endByIssuer(id, (manager, madeBy) =>
-        this.keys.revokeWithin(manager, madeBy, endsAt),
-      );
+      await this.sessions.endByIssuer(id, new Date(now));
       this.changes.tell(null);
     }
   }

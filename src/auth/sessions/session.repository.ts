@@ -15,9 +15,9 @@ import {
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import type { Scope } from '../../common/scopes.js';
 import { publishAccessChange } from '../access-changes.js';
-import { ApiKey } from '../api-key.repository.js';
+import { ApiKey, ApiKeyRepository } from '../api-key.repository.js';
+import type { StoredCaller } from '../auth.decorators.js';
 import type { EndedSignIn } from '../oidc/oidc.issuer.js';
 import { Identity } from '../oidc/identity.repository.js';
 import { lockUser, OwnedRow, requirePerson } from '../user.repository.js';
@@ -82,18 +82,12 @@ export type SessionOrigin = Partial<
   signedInAt?: Date;
 };
 
-export interface SessionWithOwner {
+/** Scopes and repositories are those of the exchanged key. */
+export interface SessionWithOwner extends StoredCaller {
   secret_hash: Buffer;
   last_used_at: Date;
   ends_at: Date;
-  user_id: string;
-  email: string;
   name: string | null;
-  is_admin: boolean;
-  /** Scopes of the exchanged key; null means everything that the user may do. */
-  scopes: Scope[] | null;
-  repositories: string[] | null;
-  reads_only: boolean;
   renewed_at: Date | null;
 }
 
@@ -168,13 +162,12 @@ interface EndingSession {
   user_id: string;
 }
 
-type EndKeys = (manager: EntityManager, madeBy: string) => Promise<void>;
-
 @Injectable()
 export class SessionRepository extends Repository<Session> {
   constructor(
     dataSource: DataSource,
     private readonly audit: AuditRepository,
+    private readonly keys: ApiKeyRepository,
   ) {
     super(Session, dataSource.manager);
   }
@@ -243,27 +236,23 @@ export class SessionRepository extends Repository<Session> {
   }
 
   /** Ends a session that the issuer does not renew, with the keys that were made by it. */
-  async endByIssuer(id: string, endKeys: EndKeys): Promise<void> {
+  async endByIssuer(id: string, now: Date): Promise<void> {
     await this.manager.transaction(async (manager) => {
-      await this.endEach(manager, await manager.query(FIND_TO_END, [id]), endKeys);
+      await this.endEach(manager, await manager.query(FIND_TO_END, [id]), now);
     });
   }
 
   /** Ends what the issuer logs out: sessions, also those about to begin, and the keys that were made by them at any time. */
-  async logOut(
-    { tokenId, issuer, subject, sid, issuedAt, at }: EndedSignIn,
-    now: Date,
-    endKeys: EndKeys,
-  ): Promise<void> {
+  async logOut({ tokenId, issuer, subject, sid, issuedAt, at }: EndedSignIn, now: Date): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await manager.query(LOCK_LOGOUTS);
       await manager.delete(IssuerLogout, { receivedAt: LessThan(new Date(now.getTime() - KEEP_LOGOUTS_MS)) });
       const logout = { id: tokenId, issuer, subject, sid, issuedAt, receivedAt: now };
       await manager.createQueryBuilder().insert().into(IssuerLogout).values(logout).orIgnore().execute();
       const which = [issuer, subject, sid, at];
-      await this.endEach(manager, await manager.query(FIND_OF_SIGN_IN, which), endKeys);
+      await this.endEach(manager, await manager.query(FIND_OF_SIGN_IN, which), now);
       for (const { id } of await manager.query<{ id: string }[]>(FIND_KEYS_OF_SIGN_IN, which)) {
-        await endKeys(manager, id);
+        await this.keys.revokeWithin(manager, id, now);
       }
     });
   }
@@ -271,12 +260,12 @@ export class SessionRepository extends Repository<Session> {
   private async endEach(
     manager: EntityManager,
     sessions: readonly EndingSession[],
-    endKeys: EndKeys,
+    now: Date,
   ): Promise<void> {
     await manager.delete(Session, { id: In(sessions.map(({ id }) => id)) });
     for (const { id, user_id: ownerId } of sessions) {
       await this.audit.append(manager, { action: 'session.end', resourceId: id, ownerId, by: 'service' });
-      await endKeys(manager, id);
+      await this.keys.revokeWithin(manager, id, now);
       await publishAccessChange(manager, ownerId);
     }
   }

@@ -4,14 +4,14 @@ import type { Request, Response } from 'express';
 import { ShownOrNull } from '../../common/openapi/responses.js';
 import { Text } from '../../common/validation/field-decorators.js';
 import { UserDto } from '../users.dto.js';
-import { KeyRepositoriesShown } from '../api-keys.dto.js';
+import { KeyRepositoriesShown, ScopesShown } from '../api-keys.dto.js';
 import { type BrowserSession, BrowserSessions } from './browser-sessions.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { NoOtherMembers } from '../../common/validation/unknown-members.js';
 import { ApiKeyVerifier } from '../api-key.verifier.js';
-import { SCOPES, type Scope } from '../../common/scopes.js';
+import type { Scope } from '../../common/scopes.js';
 import { serviceSignsIn } from '../user.repository.js';
 import { Public } from '../auth.decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
@@ -40,14 +40,7 @@ export class ExchangeCodeDto {
 }
 
 class SessionUserDto extends PickType(UserDto, ['id', 'email', 'name', 'is_admin']) {
-  @ApiProperty({
-    enum: SCOPES,
-    enumName: 'Scope',
-    isArray: true,
-    description: 'What the session may do.',
-    example: SCOPES,
-  })
-  scopes: Scope[];
+  @ScopesShown('What the session may do.') scopes: Scope[];
 
   @KeyRepositoriesShown() repositories: string[] | null;
 }

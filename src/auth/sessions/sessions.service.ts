@@ -4,10 +4,9 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { noteCaller } from '../../common/requests/request-context.js';
-import { scopesWithin } from '../../common/scopes.js';
 import { AccessChanges, type Verified, VerifiedUsers } from '../access-changes.js';
-import { administers, type AuthUser } from '../auth.decorators.js';
-import { generateSession, parseSession, type SessionToken } from './session-cookie.js';
+import { type AuthUser, callerOf } from '../auth.decorators.js';
+import { generateSession, type SessionToken } from './session-cookie.js';
 import { SessionRenewal } from './session-renewal.js';
 import { type SessionOrigin, SessionRepository } from './session.repository.js';
 
@@ -45,11 +44,7 @@ export class SessionsService {
     { id: userId, keyId }: Pick<AuthUser, 'id' | 'keyId'>,
     origin: SessionOrigin = { apiKeyId: keyId },
   ): Promise<OpenedSession> {
-    const value = generateSession();
-    const token = parseSession(value);
-    if (!token) {
-      throw new Error('a generated session has the wrong format');
-    }
+    const { value, ...token } = generateSession();
     noteCaller(userId, userId, keyId);
     const refreshToken = origin.refreshToken ? this.renewal.seal(token.id, origin.refreshToken) : null;
     await this.sessions.add(token, { userId, ...origin, refreshToken }, new Date(this.clock.now()));
@@ -93,13 +88,7 @@ export class SessionsService {
     if (stored.renewed_at !== null) {
       this.renewal.renewIfDue(id, stored.renewed_at, now);
     }
-    const { user_id: userId, email, name, repositories } = stored;
-    const scopes = scopesWithin(stored.scopes, stored.reads_only);
-    const isAdmin = stored.is_admin && administers({ scopes, repositories });
-    return {
-      user: { id: userId, email, name, isAdmin, scopes, repositories, keyId: id },
-      endsAt: stored.ends_at.getTime(),
-    };
+    return { user: { ...callerOf(stored, id), name: stored.name }, endsAt: stored.ends_at.getTime() };
   }
 
   /** Not awaited: a request never waits for its own bookkeeping. */
