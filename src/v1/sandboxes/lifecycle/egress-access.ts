@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
+import { Clock } from '../../../common/clock.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { EgressRulebook } from '../../../config/egress-rulebook.js';
@@ -52,6 +52,7 @@ export class SandboxEgress {
     private readonly settings: SettingsRepository,
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
+    private readonly clock: Clock,
   ) {}
 
   /** Called before a sandbox is started that needs the proxy. */
@@ -105,7 +106,7 @@ export class SandboxEgress {
     const all = [...now, ...(spec === null ? [] : this.layers(spec, sandbox))];
     if (all.some(({ setup }) => setup !== undefined)) {
       await this.sandboxes.update(id, { egressSetup: 'closing' });
-      await delay(SETUP_OVER_MS);
+      await this.clock.wait(SETUP_OVER_MS);
     }
     await this.sandboxes.update(id, { egressSetup: null });
   }
