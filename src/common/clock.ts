@@ -1,6 +1,13 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 /** The current time: the database's in the service, a chosen one in tests. */
 export abstract class Clock {
   abstract now(): number;
+
+  /** Lets time pass in which other programs do what they do at intervals. */
+  async wait(milliseconds: number): Promise<void> {
+    await delay(milliseconds);
+  }
 }
 
 /** Returns null for a day that does not exist, which `Date` would take for a later one, and for years without four digits. */

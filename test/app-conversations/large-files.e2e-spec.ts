@@ -16,6 +16,7 @@ const MIB = 1024 * 1024;
 /** What connections may hold (Linux: tcp_rmem and tcp_wmem allow 36 MiB each), and less than a file that is read whole. */
 const BUFFERED = 160 * MIB;
 const LINE = Buffer.from('a line of "text"\n'.repeat(4_000));
+const CHUNK = Buffer.concat(Array.from({ length: 16 }, () => LINE));
 
 const app = useTestApp();
 let user: TestUser;
@@ -45,8 +46,8 @@ function sendEndless(response: ServerResponse): void {
   const counted = sent;
   const source = new Readable({
     read() {
-      counted.bytes += LINE.length;
-      this.push(LINE);
+      counted.bytes += CHUNK.length;
+      this.push(CHUNK);
     },
   });
   source.pipe(response);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
@@ -7,8 +7,8 @@ import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-reques
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { type StartRequest, StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import type { TestUser } from '../support/create-test-app.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import { TokensClient } from '../support/tokens-client.js';
 
@@ -17,14 +17,11 @@ const ALL = ['BITBUCKET_TOKEN', 'DEPLOY_KEY', 'GITHUB_TOKEN', 'GITLAB_TOKEN'];
 const SERVERS = ['github', 'gitlab', 'bitbucket'] as const;
 type Server = (typeof SERVERS)[number];
 
-let hosts: GitHosts;
-let app: TestApp;
+const { hosts, app } = useGitHosts();
 let rows: ConversationRows;
 let user: TestUser;
 
 beforeAll(async () => {
-  hosts = await startGitHosts();
-  app = await createTestApp(hosts.environment);
   rows = new ConversationRows(app);
   user = await app.createUser();
   await new TokensClient(app, user).post(hosts.tokens);
@@ -38,11 +35,6 @@ beforeAll(async () => {
     .set(user.headers)
     .send({ llm_model: 'openai/scripted', llm_api_key: 'sk-1' })
     .expect(200);
-});
-
-afterAll(async () => {
-  await app.close();
-  await hosts.close();
 });
 
 describe('what an agent gets of the git tokens', () => {

@@ -1,9 +1,9 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import type { FakeMember } from '../fakes/fake-world.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import type { TestUser } from '../support/create-test-app.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
 
 const PATH = '/api/automation/v1';
@@ -15,14 +15,11 @@ const STRANGER: FakeMember = { id: '79', login: 'stranger', permission: 'none' }
 const SELF: FakeMember = { id: '4217', login: 'mona', permission: 'write' };
 const FOR_ANYONE = { secret_names: [], git: 'read' };
 
-let hosts: GitHosts;
-let app: TestApp;
+const { hosts, app } = useGitHosts();
 let user: TestUser;
 
 beforeAll(async () => {
-  hosts = await startGitHosts();
   hosts.worlds.github.members = [WRITER, READER];
-  app = await createTestApp(hosts.environment);
 });
 
 beforeEach(async () => {
@@ -32,11 +29,6 @@ beforeEach(async () => {
   await call('post', '/webhooks')
     .send({ name: 'Host', source: 'github', webhook_secret: SECRET })
     .expect(201);
-});
-
-afterAll(async () => {
-  await app.close();
-  await hosts.close();
 });
 
 function call(method: 'get' | 'post' | 'patch', path: string): request.Test {

@@ -14,6 +14,7 @@ import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { FollowsClient, type FollowingConversation } from '../support/follows-client.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { ManualClock } from '../support/manual-clock.js';
 import { StartsClient } from '../support/starts-client.js';
 import { TokensClient } from '../support/tokens-client.js';
 import { until } from '../support/until.js';
@@ -429,8 +430,9 @@ describe('a user who follows many pull requests', () => {
     const other = await app.createUser();
     await follow(user.id, 2 * LOOKS_OF_A_USER, DUE);
     await follow(other.id, 1, '2100-01-01T00:00:01Z');
-    const now = (): number => Date.parse('2100-01-01T00:00:02Z');
-    const then = new FollowedPullRequestRepository(app.dataSource, { now });
+    const clock = new ManualClock();
+    clock.advance(Date.parse('2100-01-01T00:00:02Z') - clock.now());
+    const then = new FollowedPullRequestRepository(app.dataSource, clock);
     const claim = async (): Promise<Map<string, number>> => {
       const claimed = await then.claim(3_600_000, LOOKS_OF_A_USER);
       const users = Map.groupBy(claimed, ({ userId }) => userId);

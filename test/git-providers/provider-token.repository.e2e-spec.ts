@@ -1,33 +1,24 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   PROVIDER_TOKEN_ENCRYPTED_COLUMNS,
   ProviderTokenRepository,
 } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
-import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
 
 describe('ProviderTokenRepository', () => {
-  let hosts: GitHosts;
-  let app: TestApp;
+  const { hosts, app } = useGitHosts();
   let repository: ProviderTokenRepository;
   let client: TokensClient;
 
   beforeAll(async () => {
-    hosts = await startGitHosts();
-    app = await createTestApp(hosts.environment);
     repository = app.app.get(ProviderTokenRepository);
   });
 
   beforeEach(async () => {
     client = new TokensClient(app, await app.createUser());
     await client.post(hosts.tokens);
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await hosts.close();
   });
 
   const storedToken = async (provider: string): Promise<string | undefined> =>

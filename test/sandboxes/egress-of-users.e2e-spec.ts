@@ -114,8 +114,19 @@ describe('rules of a start', () => {
     expect((await policy(id)).phase).toBe('setup');
     expect((await policy(id)).maxAgeSeconds).toBe(1);
     expect((await allowed(id))[0]).toContain('pypi.org');
+    const held = Promise.withResolvers<void>();
+    const waits: unknown[] = [];
+    const wait = jest.spyOn(app.clock, 'wait').mockImplementation(async (milliseconds) => {
+      waits.push([milliseconds, (await policy(id)).phase]);
+      await held.promise;
+    });
     backend.gate.open();
+    await until(() => waits.length > 0);
+    const { status } = await starts.read(task.id);
+    held.resolve();
     await starts.reached(task, 'READY');
+    wait.mockRestore();
+    expect([status, ...waits]).toEqual(['STARTING_CONVERSATION', [3_000, 'agent']]);
     expect((await policy(id)).phase).toBe('agent');
     expect((await allowed(id))[0]).not.toContain('pypi.org');
     await starts.reached(await starts.start({ sandbox_id: id }), 'READY');

@@ -184,7 +184,9 @@ describe('a secret with hosts', () => {
     const target = await started();
     const placeholder = await asked(target, 'ONE');
     await store({ name: 'TWO', value: OTHER_VALUE, hosts: ['b.example'], placeholder });
+    app.clock.waits.length = 0;
     const other = await asked(target, 'TWO');
+    expect(app.clock.waits).toEqual([3_000]);
     expect(other).not.toBe(placeholder);
     expect(await injections(target)).toMatchObject([{ placeholder }]);
     expect(await injections(target, OTHER_VALUE)).toMatchObject([{ placeholder: other }]);
@@ -466,6 +468,11 @@ it('puts the value of a secret of the setup in until that is over', async () => 
   const shown = await outside.shownSecrets(target);
   const placeholder = (await secrets.forSetup(owner.id, () => true, shown)).get('PAY_KEY');
   expect(await injections(target)).toMatchObject([{ placeholder }]);
+  const { waits } = app.clock;
+  waits.length = 0;
   await outside.endSetup(target);
   expect(await injections(target)).toEqual([]);
+  expect(waits).toEqual([3_000]);
+  await outside.endSetup(target);
+  expect(waits).toEqual([3_000]);
 });

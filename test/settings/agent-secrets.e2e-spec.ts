@@ -1,24 +1,18 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { type AgentSecret, AgentSecretsReader } from '../../src/settings/secrets/agent-secrets.reader.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
 
 describe('AgentSecretsReader', () => {
   const open: { close(): Promise<void> }[] = [];
-  let hosts: GitHosts;
-  let app: TestApp;
+  const { hosts, app } = useGitHosts();
   let user: TestUser;
   let reader: AgentSecretsReader;
-
-  beforeAll(async () => {
-    hosts = await startGitHosts();
-    app = await createTestApp(hosts.environment);
-  });
 
   beforeEach(async () => {
     user = await app.createUser();
@@ -27,11 +21,6 @@ describe('AgentSecretsReader', () => {
 
   afterEach(async () => {
     await Promise.all(open.splice(0).map((one) => one.close()));
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await hosts.close();
   });
 
   /** The one of another operator. */

@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { McpConfigRepository } from '../../src/settings/mcp/mcp-config.repository.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
 import { untilBlocked } from '../support/until-blocked.js';
 import { remoteServer } from '../support/sample-tool-servers.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PATH = '/api/v1/settings';
 interface Shown {
@@ -17,21 +18,13 @@ interface Shown {
 const MASK = '**********';
 
 describe('/api/v1/settings', () => {
-  let app: TestApp;
+  const app = useTestApp();
   let user: TestUser;
   let flat: SettingsClient;
-
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
 
   beforeEach(async () => {
     user = await app.createUser();
     flat = new SettingsClient(app, user);
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   const post = (body: object): request.Test => request(app.url).post(PATH).set(user.headers).send(body);

@@ -1,17 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
-import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
-import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
+import { builtRequest, modelIn, type Start } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import type { TestApp, TestUser } from '../support/create-test-app.js';
-import { sampleStartRequest } from '../support/sample-start-request.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -36,44 +32,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
-
-interface Called {
-  key: unknown;
-  model: unknown;
-  at: unknown;
-}
-
-interface Start extends Partial<StartRequest> {
-  dialect?: keyof typeof AGENT_DIALECTS;
-  hasOwnImage?: boolean;
-}
-
-async function startOf(
-  app: TestApp,
-  user: TestUser,
-  { dialect = 'slipway', hasOwnImage, ...given }: Start = {},
-) {
-  const builder = app.app.get(AgentRequestBuilder);
-  const wanted = sampleStartRequest(given);
-  const { configuration } = await builder.check(user.id, wanted, AGENT_DIALECTS[dialect]);
-  return await builder.build({
-    userId: user.id,
-    startId: randomUUID(),
-    conversationId: randomUUID(),
-    workingDir: '/workspace/project',
-    ports: [],
-    request: wanted,
-    configuration,
-    secrets: new Map(),
-    dialect: AGENT_DIALECTS[dialect],
-    hasOwnImage: hasOwnImage === true,
-  });
-}
-
-function calledBy(sent: unknown): Called {
-  const at = (name: string): unknown => jsonAt(sent, 'body', 'agent', 'llm', name) ?? null;
-  return { key: at('api_key'), model: at('model'), at: at('base_url') };
-}
 
 describe.each([
   ['a provider', { DEFAULT_LLM_MODEL: 'anthropic/claude-sonnet-4-5' }, null],
@@ -114,8 +72,8 @@ describe.each([
   });
 
   it('is called for a user without one, also when a form has sent back what it was shown', async () => {
-    expect(calledBy(await startOf(app, user))).toEqual({ key: KEY, model, at: address });
-    const sent = JSON.stringify(await startOf(app, user));
+    expect(modelIn(await builtRequest(app, user))).toEqual({ key: KEY, model, at: address });
+    const sent = JSON.stringify(await builtRequest(app, user));
     expect(sent).toContain(TOOL_KEY);
     expect(sent).toContain('"max_budget":4.5');
 
@@ -126,7 +84,7 @@ describe.each([
       expect.not.arrayContaining([expect.objectContaining({ code: 'unknown_member' })]),
     ]);
     expect(await client.stored()).toMatchObject({ llm_model: model, llm_source: 'operator' });
-    expect(calledBy(await startOf(app, user))).toEqual({ key: KEY, model, at: address });
+    expect(modelIn(await builtRequest(app, user))).toEqual({ key: KEY, model, at: address });
   });
 
   it.each<[string, object, Start]>([
@@ -141,7 +99,7 @@ describe.each([
   ])('does not send the key to %s', async (_case, settings, given) => {
     await client.store({ ...settings });
 
-    const sent = await startOf(app, user, given);
+    const sent = await builtRequest(app, user, given);
     expect(JSON.stringify(sent)).not.toContain(KEY);
     const isOthers = 'agent' in settings || given.dialect !== undefined || given.hasOwnImage === true;
     expect(JSON.stringify(sent).includes(TOOL_KEY)).toBe(!isOthers && jsonAt(sent, 'body') !== undefined);
@@ -149,8 +107,8 @@ describe.each([
 
   it('is nothing beside a model and key of the user, and its profiles', async () => {
     await client.store({ llm_model: 'mistral/own', llm_api_key: OWN_KEY, max_budget_per_task: 50 });
-    expect(calledBy(await startOf(app, user))).toEqual({ key: OWN_KEY, model: 'mistral/own', at: null });
-    expect(JSON.stringify(await startOf(app, user))).toContain('"max_budget":50');
+    expect(modelIn(await builtRequest(app, user))).toEqual({ key: OWN_KEY, model: 'mistral/own', at: null });
+    expect(JSON.stringify(await builtRequest(app, user))).toContain('"max_budget":50');
     expect(await client.stored()).toMatchObject({ llm_model: 'mistral/own', llm_source: 'user' });
 
     await request(app.url)
@@ -165,8 +123,8 @@ describe.each([
       .send({ llm: { model, base_url: 'https://mine.example.com/v1' } })
       .expect(201);
     for (const each of [user, other]) {
-      const sent = await startOf(app, each, { llm_profile: 'mine' });
-      expect(calledBy(sent)).toEqual({ key: null, model, at: 'https://mine.example.com/v1' });
+      const sent = await builtRequest(app, each, { llm_profile: 'mine' });
+      expect(modelIn(sent)).toEqual({ key: null, model, at: 'https://mine.example.com/v1' });
     }
   });
 
@@ -181,8 +139,8 @@ describe.each([
       })
       .expect(200);
 
-    const sent = await startOf(app, user);
-    expect(calledBy(sent)).toEqual({ key: KEY, model, at: address });
+    const sent = await builtRequest(app, user);
+    expect(modelIn(sent)).toEqual({ key: KEY, model, at: address });
     expect(jsonAt(sent, 'body', 'agent', 'llm', 'temperature')).toBe(0.5);
     expect(JSON.stringify(sent)).not.toContain('mine.example.com');
   });
@@ -195,7 +153,7 @@ describe.each([
       .send({ agent_settings_diff: diff })
       .expect(200);
 
-    const servers = Object(jsonAt(await startOf(app, user), 'body', 'agent', 'mcp_config'));
+    const servers = Object(jsonAt(await builtRequest(app, user), 'body', 'agent', 'mcp_config'));
     expect(Object.keys(servers).toSorted()).toEqual(['files', 'own']);
     expect(servers.own).toMatchObject({ command: 'mine' });
   });
@@ -222,6 +180,10 @@ describe('a model of the operator that is called inside the sandbox', () => {
   const app = useTestApp({ DEFAULT_LLM_MODEL: 'ollama/small', DEFAULT_LLM_API_KEY: KEY });
 
   it('gets no key, which a program of the user could read there', async () => {
-    expect(calledBy(await startOf(app, app.user))).toEqual({ key: null, model: 'ollama/small', at: null });
+    expect(modelIn(await builtRequest(app, app.user))).toEqual({
+      key: null,
+      model: 'ollama/small',
+      at: null,
+    });
   });
 });

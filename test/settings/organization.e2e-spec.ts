@@ -1,5 +1,4 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
@@ -7,17 +6,14 @@ import { operationsOf } from '../../src/common/openapi/operations.js';
 import { SCOPES } from '../../src/common/scopes.js';
 import { INSTALLATION_ORGANIZATION_ID as ORGANIZATION } from '../../src/organizations/installation-organization.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
-import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
-import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
 import { OpenHosts } from '../../src/v1/egress/open-hosts.js';
 import { AuditClient } from '../support/audit-client.js';
+import { builtRequest, modelIn, type Start } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { committedDocument } from '../support/resolved-document.js';
-import { sampleStartRequest } from '../support/sample-start-request.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
 import { SettingsClient } from '../support/settings-client.js';
 import { useTestApp } from '../support/use-test-app.js';
@@ -67,37 +63,7 @@ async function share(body: object): Promise<void> {
   await asAdmin('post', `/api/settings${OF_ORGANIZATION}`, body).expect(200);
 }
 
-interface Start extends Partial<StartRequest> {
-  dialect?: keyof typeof AGENT_DIALECTS;
-  hasOwnImage?: boolean;
-}
-
-/** What would be sent to the agent server. */
-async function startOf(
-  user: TestUser,
-  { dialect = 'slipway', hasOwnImage, ...given }: Start = {},
-): Promise<unknown> {
-  const builder = app.app.get(AgentRequestBuilder);
-  const wanted = sampleStartRequest(given);
-  const { configuration } = await builder.check(user.id, wanted, AGENT_DIALECTS[dialect]);
-  return await builder.build({
-    userId: user.id,
-    startId: randomUUID(),
-    conversationId: randomUUID(),
-    workingDir: '/workspace/project',
-    ports: [],
-    request: wanted,
-    configuration,
-    secrets: new Map(),
-    dialect: AGENT_DIALECTS[dialect],
-    hasOwnImage: hasOwnImage === true,
-  });
-}
-
-function modelIn(sent: unknown): Record<'key' | 'model' | 'at', unknown> {
-  const at = (name: string): unknown => jsonAt(sent, 'body', 'agent', 'llm', name) ?? null;
-  return { key: at('api_key'), model: at('model'), at: at('base_url') };
-}
+const startOf = (user: TestUser, start?: Start): Promise<unknown> => builtRequest(app, user, start);
 
 describe('settings of the organization', () => {
   it('are there before anything is stored, for members to read', async () => {

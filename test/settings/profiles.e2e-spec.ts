@@ -1,29 +1,22 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { LlmProfileRepository } from '../../src/settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PATH = '/api/v1/settings/profiles';
 const MASK = '**********';
 
 describe('/api/v1/settings/profiles', () => {
-  let app: TestApp;
+  const app = useTestApp();
   let user: TestUser;
   let flat: SettingsClient;
-
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
 
   beforeEach(async () => {
     user = await app.createUser();
     flat = new SettingsClient(app, user);
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   const get = (path = '', owner = user): request.Test =>

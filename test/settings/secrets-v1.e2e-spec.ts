@@ -1,28 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import type { TestUser } from '../support/create-test-app.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 import { SettingsClient } from '../support/settings-client.js';
 
 const PATH = '/api/v1/secrets';
 
 describe('/api/v1/secrets', () => {
-  let app: TestApp;
-  let hosts: GitHosts;
+  const { hosts, app } = useGitHosts();
   let user: TestUser;
-
-  beforeAll(async () => {
-    hosts = await startGitHosts();
-    app = await createTestApp(hosts.environment);
-  });
 
   beforeEach(async () => {
     user = await app.createUser();
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await hosts.close();
   });
 
   const search = async (query: object = {}, owner = user): Promise<Record<string, unknown>> =>

@@ -1,23 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import request from 'supertest';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 describe('custom secrets', () => {
-  let app: TestApp;
+  const app = useTestApp();
   let user: TestUser;
-
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
 
   beforeEach(async () => {
     user = await app.createUser();
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   const list = async (owner = user): Promise<unknown> =>

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../../src/settings/secrets/custom-secret.repository.js';
 import { SETTINGS_ENCRYPTED_COLUMNS } from '../../src/settings/settings-table.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
-import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 import { SettingsClient } from '../support/settings-client.js';
 
 const STORED = { message: 'Settings stored' };
@@ -67,25 +66,17 @@ const INITIAL = {
 };
 
 describe('settings', () => {
-  let hosts: GitHosts;
-  let app: TestApp;
+  const { hosts, app } = useGitHosts();
   let client: SettingsClient;
   let github: { github: { token: string } };
 
   beforeAll(async () => {
-    hosts = await startGitHosts();
     github = { github: { token: hosts.worlds.github.token } };
-    app = await createTestApp(hosts.environment);
   });
 
   beforeEach(async () => {
     hosts.clearFaults();
     client = new SettingsClient(app, await app.createUser());
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await hosts.close();
   });
 
   it('finds nothing before anything was stored', async () => {

@@ -1,9 +1,12 @@
+import { setImmediate } from 'node:timers/promises';
 import { Clock } from '../../src/common/clock.js';
 
 /** A clock that follows the machine's, and can be moved ahead and stopped. */
 export class ManualClock extends Clock {
   private ahead = 0;
   private stoppedAt: number | null = null;
+  /** How long was waited, in milliseconds: the programs that it is for are not there. */
+  readonly waits: number[] = [];
 
   now(): number {
     return (this.stoppedAt ?? Date.now()) + this.ahead;
@@ -18,6 +21,11 @@ export class ManualClock extends Clock {
   resume(): void {
     this.ahead -= this.stoppedAt === null ? 0 : Date.now() - this.stoppedAt;
     this.stoppedAt = null;
+  }
+
+  override async wait(milliseconds: number): Promise<void> {
+    this.waits.push(milliseconds);
+    await setImmediate();
   }
 
   advance(milliseconds: number): void {

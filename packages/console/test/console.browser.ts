@@ -830,6 +830,20 @@ describe('the console', () => {
 
   it('does not show one user what another does', async () => {
     const address = nadia.page.url();
+    // The list is asked for before the user is made, and arrives afterwards.
+    const isOfUsers = ({ pathname }: URL): boolean => pathname === '/api/v1/users';
+    const made = nadia.page.waitForResponse(
+      (answer) => answer.request().method() === 'POST' && isOfUsers(new URL(answer.url())),
+    );
+    await nadia.page.route(
+      isOfUsers,
+      async (route) => {
+        const response = await route.fetch();
+        await made;
+        await route.fulfill({ response });
+      },
+      { times: 1 },
+    );
     await nadia.open('Administration');
     await form('Invitation').getByLabel('Email').fill('bo@quayside.example');
     await form('Invitation').getByRole('button', { name: 'Create user' }).click();

@@ -1,4 +1,4 @@
-import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type QueryClient, type QueryFilters, queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
 import createClient from 'openapi-fetch';
 import type { components, paths } from '../../generated/schema.js';
 import { PATH_PREFIX } from './path-prefix.js';
@@ -131,6 +131,12 @@ export const sessionQuery = queryOptions({ queryKey: ['session'], queryFn: readS
 /** Whether the session may do this: viewers, and keys without the scope, are refused. */
 export function useMay(scope: Schemas['Scope']): boolean {
   return useQuery(sessionQuery).data?.scopes.includes(scope) === true;
+}
+
+/** Asks for it again from the start: what was asked for the first time may arrive later, and tells what was so before. */
+export async function askAgain(cache: QueryClient, which: QueryFilters): Promise<void> {
+  await cache.cancelQueries(which);
+  await cache.invalidateQueries(which);
 }
 
 /** Makes a request that begins or ends the session, and then shows the page of the user who is signed in. */

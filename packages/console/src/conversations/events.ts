@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import type { Schemas } from '../api/client.js';
+import { askAgain, type Schemas } from '../api/client.js';
 import { PATH_PREFIX } from '../api/path-prefix.js';
 import type { Conversation } from './conversation-queries.js';
 
@@ -132,7 +132,7 @@ export function useEvents(id: string, insists = true): Events {
       frame = 0;
       setEvents(({ list }) => ({ ...NONE, list: [...list, ...more], isLive: true }));
       if (more.some(({ kind }) => kind === 'ConversationStateUpdateEvent')) {
-        void cache.invalidateQueries({ queryKey: ['conversation', id] });
+        void askAgain(cache, { queryKey: ['conversation', id] });
       }
     };
     const take = ({ data, lastEventId }: MessageEvent<string>): void => {
@@ -153,7 +153,7 @@ export function useEvents(id: string, insists = true): Events {
         setLive(false);
         if (opened.readyState === EventSource.CLOSED) {
           // Refused, as by a service that stops; or the session has ended, which this request shows.
-          void cache.invalidateQueries({ queryKey: ['conversation', id] });
+          void askAgain(cache, { queryKey: ['conversation', id] });
           if (insists) {
             retry = window.setTimeout(open, RETRY_MS);
           } else {

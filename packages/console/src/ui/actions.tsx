@@ -1,12 +1,13 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ComponentProps, type ReactNode, useEffect, useState } from 'react';
+import { askAgain } from '../api/client.js';
 import { Button } from './blocks.js';
 
 /** Asks for all that is shown again; not for files, which would resume a sandbox that was just stopped. */
 export function useRefresh() {
   const cache = useQueryClient();
-  return () => cache.invalidateQueries({ predicate: ({ queryKey: [name] }) => name !== 'files' });
+  return () => askAgain(cache, { predicate: ({ queryKey: [name] }) => name !== 'files' });
 }
 
 /** Something that is done, and may change what is shown. A failure is said in a notice. */

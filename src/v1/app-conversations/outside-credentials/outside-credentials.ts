@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { EgressInjection, EgressRules } from '@slipway/egress-proxy/protocol.js';
 import { parseJson } from '@slipway/common/json-access.js';
+import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { PROVIDER_TYPES } from '../../../git-providers/git-provider.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
@@ -75,6 +75,7 @@ export class OutsideCredentials {
     private readonly config: AppConfig,
     private readonly git: GitInjections,
     private readonly agents: AgentKeysReader,
+    private readonly clock: Clock,
   ) {}
 
   /**
@@ -174,7 +175,7 @@ export class OutsideCredentials {
       known.push({ ...added, addresses, placeholder });
       if (isInUse) {
         // Programs may be at work there, and the proxy goes on by what it was told before.
-        await delay(TOLD_AGAIN_MS);
+        await this.clock.wait(TOLD_AGAIN_MS);
       }
       return placeholder;
     };
@@ -248,7 +249,7 @@ export class OutsideCredentials {
   /** From here on nothing is put in for secrets of a setup. Waits until every proxy knows that, where there were some. Repeatable. */
   async endSetup({ sandboxId, hasCredentialsOutside }: Holder): Promise<void> {
     if (hasCredentialsOutside && (await this.placeholders.forgetSetup(sandboxId))) {
-      await delay(TOLD_AGAIN_MS);
+      await this.clock.wait(TOLD_AGAIN_MS);
     }
   }
 

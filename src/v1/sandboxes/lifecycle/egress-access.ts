@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
+import { Clock } from '../../../common/clock.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { CredentialsPlace } from '../../../config/credentials-place.js';
@@ -56,6 +56,7 @@ export class SandboxEgress {
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
     private readonly place: CredentialsPlace,
+    private readonly clock: Clock,
   ) {}
 
   /** Called before a sandbox is started that needs the proxy. */
@@ -144,7 +145,7 @@ export class SandboxEgress {
     const all = [...now, ...(spec === null ? [] : this.layers(spec, sandbox))];
     if (all.some(({ setup }) => setup !== undefined)) {
       await this.sandboxes.update(id, { egressSetup: 'closing' });
-      await delay(SETUP_OVER_MS);
+      await this.clock.wait(SETUP_OVER_MS);
     }
     await this.sandboxes.update(id, { egressSetup: null });
   }
