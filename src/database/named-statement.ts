@@ -106,7 +106,7 @@ export function statementName(query: string): string {
   return table === undefined ? operation : `${operation} ${table}`;
 }
 
-export function statementSpan(name: string): SpanStart {
+function statementSpan(name: string): SpanStart {
   return {
     name,
     kind: SpanKind.CLIENT,

@@ -2,7 +2,7 @@ import type { FindOptionsWhere, Repository } from 'typeorm';
 import { EntityRows } from './entity-rows.js';
 
 /** Bytes of rows that a list reads at once, unless the first row alone is larger. */
-export const MAX_PAGE_BYTES = 4 * 1024 * 1024;
+const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 
 const OTHER_BYTES = 2048;
 

@@ -274,7 +274,7 @@ const MESSAGE_MEMBERS = ['message', 'error_description', 'error', 'errors', 'det
 const MAX_MESSAGE_DEPTH = 3;
 
 /** The texts of an error response as {@link providerReason} shows them. */
-export function hostReason(bodyText: string, token: string): string | null {
+function hostReason(bodyText: string, token: string): string | null {
   if (bodyText.length > MAX_BODY_LENGTH) {
     return null;
   }

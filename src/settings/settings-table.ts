@@ -19,7 +19,7 @@ export const LAYER_OWNERS = ['user', 'organization', 'operator'] as const;
 export type LayerOwner = (typeof LAYER_OWNERS)[number];
 
 /** Whose model and key conversations use; null while there are none. */
-export type LlmSource = LayerOwner | null;
+type LlmSource = LayerOwner | null;
 
 /** One row of the statement behind `GET /api/settings`; columns are null for a user who has no settings yet. */
 export type SettingsRow = { [Member in PlainColumn]: SettingsValues[Member] | null } & {

@@ -151,10 +151,12 @@ describe('messages for conversations that are not ready', () => {
     const rows = new ConversationRows(app);
     const { id: sandboxId } = await rows.sandbox(user.id, { status: 'PAUSED' });
     const conversation = await rows.conversation(user.id, { sandboxId });
+    const other = await rows.conversation(user.id, { sandboxId });
     await app.dataSource.query(
+      // Of a conversation that exists, or the worker would remove them.
       `INSERT INTO pending_messages (id, user_id, conversation_id, position, content)
-       SELECT gen_random_uuid(), $1, gen_random_uuid(), 1, '[]' FROM generate_series(1, 100)`,
-      [user.id],
+       SELECT gen_random_uuid(), $1, $2, n, '[]' FROM generate_series(1, 100) AS n`,
+      [user.id, other.id],
     );
     const refused = await queue(conversation.hex, TEXT('one more'));
 

@@ -16,7 +16,7 @@ import { OwnedRow, UserKeyedRow } from '../../auth/user.repository.js';
 import { AppConfig } from '../../config/app-config.js';
 import type { EventSubjectDto } from './event-subject.js';
 
-export const MAX_EVENTS = 10_000;
+const MAX_EVENTS = 10_000;
 const BATCH = 1_000;
 const NEWEST = 50;
 

@@ -102,7 +102,7 @@ function likeliestOf(inputs: readonly Input[]): Input | undefined {
 }
 
 /** Members of the body, then parameters; headers are not checked. */
-export function inputsOf(operation: Operation, schemas: Schemas): Input[] {
+function inputsOf(operation: Operation, schemas: Schemas): Input[] {
   const { properties = {}, required = [] } = dereferenced(jsonBodyOf(operation)?.schema, schemas);
   const members = Object.entries(properties).map(([name, schema]) => ({
     place: 'body',

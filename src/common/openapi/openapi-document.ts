@@ -310,7 +310,7 @@ const REPLACEMENTS: Readonly<Record<string, string>> = {
 };
 
 /** @throws Error for an operation that the document does not have, on either side */
-export function withDeprecations(document: OpenAPIObject): OpenAPIObject {
+function withDeprecations(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   for (const [name, replacement] of Object.entries(REPLACEMENTS)) {
     const { operation } = operationNamed(copy, name);

@@ -164,7 +164,7 @@ const foundBranchSchema = z.object({
 export type GithubFoundBranch = z.output<typeof foundBranchSchema>;
 
 /** No nodes for a missing repository. */
-export const branchSearchSchema = object({
+const branchSearchSchema = object({
   repository: object({ refs: object({ nodes: listOrNull(foundBranchSchema) }) }),
 });
 export type GithubBranchSearch = z.output<typeof branchSearchSchema>;

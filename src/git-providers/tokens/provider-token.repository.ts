@@ -21,7 +21,7 @@ export function providerTokenBinding(userId: string, provider: string): string {
   return `provider_tokens.token:${userId}:${provider}`;
 }
 
-export function tokenRenewalBinding(userId: string, provider: string): string {
+function tokenRenewalBinding(userId: string, provider: string): string {
   return `provider_tokens.renewal:${userId}:${provider}`;
 }
 

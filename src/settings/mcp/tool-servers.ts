@@ -27,7 +27,7 @@ export interface CommandToolServer extends CommonMembers {
 export type ToolServer = RemoteToolServer | CommandToolServer;
 
 /** The names of kinds in `mcp_config`, and in the order in which everything lists them. */
-export const TOOL_SERVER_KINDS = { stdio: 'stdio', sse: 'sse', http: 'shttp' } as const;
+const TOOL_SERVER_KINDS = { stdio: 'stdio', sse: 'sse', http: 'shttp' } as const;
 
 export function isRemote(server: ToolServer): server is RemoteToolServer {
   return server.transport !== 'stdio';

@@ -77,13 +77,13 @@ const { llm, agent_context: context, condenser, ...general } = agent.properties;
 const { max_iterations, ...confirmation } = conversation.properties;
 
 /** Members of `agent_settings` itself. */
-export const GENERAL_FIELDS = fieldsOf(general);
+const GENERAL_FIELDS = fieldsOf(general);
 /** Members of `agent_settings.llm`, which are those of a stored profile too. */
 export const LLM_FIELDS = fieldsOf(llm.properties, 'llm.');
 export const AGENT_CONTEXT_FIELDS = fieldsOf(context.properties, 'agent_context.');
 export const CONDENSER_FIELDS = fieldsOf(condenser.properties, 'condenser.');
-export const CONVERSATION_FIELDS = fieldsOf({ max_iterations });
-export const CONFIRMATION_FIELDS = fieldsOf(confirmation);
+const CONVERSATION_FIELDS = fieldsOf({ max_iterations });
+const CONFIRMATION_FIELDS = fieldsOf(confirmation);
 
 /** What a shown profile has beside its fields, or web applications send besides; it means nothing here. */
 export const LLM_ECHOES = ['subscription_vendor', 'is_subscription', 'provider_connection_id'] as const;

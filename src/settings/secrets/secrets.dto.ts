@@ -108,11 +108,7 @@ export class UpdateSecretDto extends SecretInjectionDto {
 /** What a client believes to limit where the value goes must not be ignored. */
 @NoOtherMembers()
 @ApiSchema({ name: 'CreateOrganizationSecret' })
-export class CreateSharedSecretDto extends SecretInjectionDto {
-  @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.') name: string;
-  @Secret('The value; may be empty.', 'secret-example', { required: true }) value: string;
-  @Purpose('What it is for.') description?: string | null;
-}
+export class CreateSharedSecretDto extends CreateSecretDto {}
 
 /** The value stays: who replaces it deletes the secret and makes another. */
 @NoOtherMembers()

@@ -33,7 +33,7 @@ export class EgressDenial {
 }
 
 /** The same is told once in this time, and of one sandbox at most so much. */
-export const TOLD_ONCE_IN_MINUTES = 10;
+const TOLD_ONCE_IN_MINUTES = 10;
 export const MAX_TOLD = 50;
 
 /** Of one sandbox at a time: many proxies report, and conversations begin meanwhile. Until the transaction ends. */

@@ -163,7 +163,7 @@ const ADD_UNREAD = `
   WHERE id = $1 AND unread_messages < ${MAX_UNREAD} AND unread_bytes + $2 <= ${MAX_UNREAD_BYTES}`;
 
 /** When something is to be kept, and there is as much as may be. */
-export function storageFull(detail: string): DomainError {
+function storageFull(detail: string): DomainError {
   return new DomainError('storage_full', detail);
 }
 

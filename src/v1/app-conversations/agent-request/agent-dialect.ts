@@ -49,7 +49,7 @@ export interface AgentStart {
 }
 
 /** A model for a conversation that runs, from a profile. */
-export interface SwitchedModel {
+interface SwitchedModel {
   profile: string;
   llm: { model: string; api_key: string | null; base_url: string | null };
   parameters: JsonObject | undefined;

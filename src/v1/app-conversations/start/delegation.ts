@@ -12,10 +12,10 @@ import type { StartRequest } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 
 /** Conversations above one that an agent has started: a person's own, its child and its grandchild. */
-export const MAX_DEPTH = 3;
+const MAX_DEPTH = 3;
 
 /** Messages that one conversation takes from agents, besides the one that it was started with. */
-export const MAX_MESSAGES = 100;
+const MAX_MESSAGES = 100;
 
 /** USD; below that, not even a first answer of a model could be paid. */
 const LEAST_BUDGET = 0.000_1;

@@ -44,7 +44,7 @@ export class StartSteps {
       case 'WAITING_FOR_SANDBOX':
         return this.tasks.advance(await this.awaitSandbox.run(task, signal), 'PREPARING_REPOSITORY');
       default:
-        return this.runStepInSandbox(await this.context(task, signal), configuration, signal);
+        return this.runStepInSandbox(task, configuration, signal);
     }
   }
 
@@ -62,13 +62,21 @@ export class StartSteps {
   }
 
   private async runStepInSandbox(
-    context: StartContext,
+    given: StartTask,
     configuration: AgentConfiguration,
     signal: AbortSignal,
   ): Promise<StartTask> {
-    const { task } = context;
-    const { selected_repository: repository, work_place: workPlace } = task.request;
+    const { selected_repository: repository, work_place: workPlace } = given.request;
     const hasOwnScripts = repository !== null && !isForeign(workPlace);
+    // Without scripts the sandbox does nothing, and need not be looked up.
+    if (!hasOwnScripts && given.status === 'RUNNING_SETUP_SCRIPT') {
+      return this.tasks.advance(given, 'SETTING_UP_GIT_HOOKS');
+    }
+    if (!hasOwnScripts && given.status === 'SETTING_UP_GIT_HOOKS') {
+      return this.tasks.advance(given, 'STARTING_CONVERSATION');
+    }
+    const context = await this.context(given, signal);
+    const { task } = context;
     switch (task.status) {
       case 'PREPARING_REPOSITORY': {
         const { settings } = configuration;
@@ -78,14 +86,10 @@ export class StartSteps {
         return this.tasks.advance(placed, 'RUNNING_SETUP_SCRIPT', { workingDir, notes });
       }
       case 'RUNNING_SETUP_SCRIPT':
-        if (hasOwnScripts) {
-          await this.setUp.runScript(context, signal);
-        }
+        await this.setUp.runScript(context, signal);
         return this.tasks.advance(task, 'SETTING_UP_GIT_HOOKS');
       case 'SETTING_UP_GIT_HOOKS':
-        if (hasOwnScripts) {
-          await this.setUp.installHook(context, signal);
-        }
+        await this.setUp.installHook(context, signal);
         return this.tasks.advance(task, 'STARTING_CONVERSATION');
       case 'STARTING_CONVERSATION':
         return this.becomeReady(context, await this.beginConversation.run(context, configuration));
