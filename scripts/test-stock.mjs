@@ -4,6 +4,8 @@
 // With --image NAME it runs in a pod of the cluster of KUBECONFIG, whose nodes must have the image: the stock one, or
 //   docker build --tag slipway-stock:trial packages/agent-server/test/stock
 //
+// With --outside its sandbox has a network of its own, and placeholders in place of keys; that needs bubblewrap and slirp4netns.
+//
 // PYTHON       a Python of at least 3.12 (by default python3.14, 3.13 and 3.12 are looked for, pyenv's included)
 // STOCK_VENV   a virtual environment to use, created if it does not exist; by default a temporary one
 import { spawnSync } from 'node:child_process';
@@ -92,12 +94,12 @@ function prepare(folder) {
   return python;
 }
 
-const { image } = COMMAND_LINES['scripts/test-stock.mjs'].parse().opts();
+const { image, outside } = COMMAND_LINES['scripts/test-stock.mjs'].parse().opts();
 const folder = mkdtempSync(path.join(tmpdir(), 'slipway-stock-'));
 // Under root, sandboxes run as other users, who need access to this folder.
 chmodSync(folder, 0o755);
 try {
-  const where = image === undefined ? 'process' : 'kubernetes';
+  const where = image !== undefined ? 'kubernetes' : outside ? 'outside' : 'process';
   const what = image ?? prepare(folder);
   if (what === undefined) {
     say('NOT TRIED: nothing is known about the stock agent server from this run.');

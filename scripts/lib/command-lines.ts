@@ -102,7 +102,12 @@ export const COMMAND_LINES = {
   'scripts/test-stock.mjs': npmRun(
     'test:stock',
     'Runs a conversation with the stock OpenHands agent server; ends with 77 where it cannot be installed.',
-  ).option('--image <name>', 'in a pod of the cluster of KUBECONFIG, whose nodes have this image'),
+  )
+    .option('--image <name>', 'in a pod of the cluster of KUBECONFIG, whose nodes have this image')
+    .option(
+      '--outside',
+      'with credentials outside, where STOCK_VENV names a folder below none of a user (/opt)',
+    ),
   'scripts/test-acp.mjs': npmRun(
     'test:acp',
     'Runs real agents of the Agent Client Protocol against a scripted model; ends with 77 where none can be installed.',

@@ -15,8 +15,9 @@ interface Program {
   spec: string;
   /** Of the form of the vendor's. */
   key: string;
-  /** Calls the host at `url` once by `token`, and writes its answer. */
+  /** Calls the host at `url` once by `token`. */
   script: string;
+  isPython?: true;
   /** What it writes once it has looked at the token; it calls the vendor's own host alone. */
   says?: RegExp;
 }
@@ -31,6 +32,17 @@ const PROGRAMS: readonly Program[] = [
     script: `import Anthropic from '@anthropic-ai/sdk';
       const client = new Anthropic({ apiKey: token, baseURL: url, maxRetries: 0 });
       await client.messages.create({ model: 'm', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] });`,
+  },
+  {
+    // httpx reads NO_PROXY before it sends anything.
+    spec: 'openai==2.54.0',
+    isPython: true,
+    key: joined('sk-', 'proj-', 'aB3_-'.repeat(30)),
+    script: [
+      'from openai import OpenAI',
+      'client = OpenAI(api_key=token, base_url=url, max_retries=0)',
+      'client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])',
+    ].join('\n'),
   },
   {
     spec: '@slack/web-api@8.2.0',
@@ -64,13 +76,19 @@ const PROGRAMS: readonly Program[] = [
   },
 ];
 
+const HEAD = {
+  python: 'import sys\nurl, token = sys.argv[1:]',
+  node: 'const [url, token] = process.argv.slice(1);',
+};
+
 export const sdkTokens: Client = {
   name: 'sdk-tokens',
   what: `programs that look at a token's form, with placeholders (${PROGRAMS.map(({ spec }) => spec).join(', ')})`,
   install: async (cache) => {
     const folders = new Map<string, string>();
-    for (const { spec } of PROGRAMS) {
-      folders.set(spec, path.resolve(await cache.npmPrograms(spec), '../..'));
+    for (const { spec, isPython } of PROGRAMS) {
+      const programs = isPython ? cache.pythonPackages('sdk-tokens', [spec]) : cache.npmPrograms(spec);
+      folders.set(spec, path.resolve(await programs, '../..'));
     }
     return {
       run: async (_world, steps) => {
@@ -93,13 +111,15 @@ export const sdkTokens: Client = {
 };
 
 /** @returns what was seen of it */
-async function call({ key, script, says }: Program, cwd: string, port: number): Promise<string> {
+async function call({ key, script, says, isPython }: Program, cwd: string, port: number): Promise<string> {
   const home = await mkdtemp(path.join(cwd, 'home-'));
   const host = await OutsideHost.start(`http://127.0.0.1:${port}/`, key, home);
   try {
-    const source = `const [url, token] = process.argv.slice(1);\n${script}`;
-    const args = ['--input-type=module', '--eval', source, host.url, host.placeholder];
-    const { stdout } = await run(process.execPath, args, { cwd, env: host.environment, timeout: TIMEOUT_MS });
+    const [program, ...options] = isPython
+      ? [path.join(cwd, 'venv/bin/python'), '-c', `${HEAD.python}\n${script}`]
+      : [process.execPath, '--input-type=module', '--eval', `${HEAD.node}\n${script}`];
+    const args = [...options, host.url, host.placeholder];
+    const { stdout } = await run(program, args, { cwd, env: host.environment, timeout: TIMEOUT_MS });
     if (says !== undefined) {
       assert.match(stdout, says);
       return 'its check of the form lets the placeholder pass';

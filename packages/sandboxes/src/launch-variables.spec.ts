@@ -10,7 +10,7 @@ it('sets nothing where there is no proxy', () => {
   ).toEqual({});
 });
 
-const OWN = 'localhost,127.0.0.1,::1,[::1],.svc,.cluster.local';
+const OWN = 'localhost,127.0.0.1,::1,.svc,.cluster.local';
 
 it('passes proxies on in both cases, with the service exempt', () => {
   const service = {
@@ -34,7 +34,7 @@ it('passes proxies on in both cases, with the service exempt', () => {
 it.each([
   [{}, OWN],
   [{ NO_PROXY: '10.0.0.0/8  *.corp, git.corp:8443' }, `10.0.0.0/8,.corp,git.corp:8443,${OWN}`],
-  [{ NO_PROXY: '[fd00::7],fd00::8' }, `fd00::7,[fd00::7],fd00::8,[fd00::8],${OWN}`],
+  [{ NO_PROXY: '[fd00::7],fd00::8' }, `fd00::7,fd00::8,${OWN}`],
   [{ NO_PROXY: 'a.corp,*' }, '*'],
 ])('writes the exemptions of %j as any program reads them', (exemptions, expected) => {
   const service = { HTTPS_PROXY: 'http://proxy:3128', ...exemptions };

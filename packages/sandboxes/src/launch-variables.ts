@@ -1,12 +1,11 @@
 import * as http from 'node:http';
-import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { rootCertificates } from 'node:tls';
 import { CLUSTER_NAMES, destinationsOf, proxyExemptions } from '@slipway/common/http/address-rules.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import type { EgressAccess, SandboxLaunch } from './sandbox-backend.js';
 
-const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
+const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1'];
 const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
 /** What tells curl, git, Node.js and Python of stock images which file has the authorities that they trust. */
 export const BUNDLE_VARIABLES = [
@@ -63,7 +62,7 @@ export function proxyVariables(
   }
   const configured = proxyExemptions(serviceEnvironment['NO_PROXY'] ?? '');
   const service = callbackUrl === null ? [] : [new URL(callbackUrl).hostname];
-  const exempt = [...configured, ...LOOPBACK_HOSTS, ...CLUSTER_NAMES, ...service].flatMap(spellings);
+  const exempt = [...configured, ...LOOPBACK_HOSTS, ...CLUSTER_NAMES, ...service].map(spelled);
   // Only alone it means everything to curl, git and Python.
   const noProxy = exempt.includes('*') ? '*' : [...new Set(exempt)].join(',');
   const specified = new Set(Object.keys(env).map((name) => name.toLowerCase()));
@@ -92,7 +91,7 @@ export function egressVariables(
   host: string,
 ): Record<string, string> {
   const proxy = `http://${id}:${credential}@${host}:${port}`;
-  const exempt = [...LOOPBACK_HOSTS, '127.0.0.0/8'].flatMap(spellings).join(',');
+  const exempt = [...LOOPBACK_HOSTS, '127.0.0.0/8'].join(',');
   const variables = [
     ...PROXY_VARIABLES.flatMap((name) => inBothCases(name, proxy)),
     ...inBothCases('NO_PROXY', exempt),
@@ -113,11 +112,13 @@ function inBothCases(name: string, value: string): [string, string][] {
   ];
 }
 
-/** Python knows no `*.suffix`; Node.js wants brackets around an address of IPv6, and curl and Go want none. */
-function spellings(exemption: string): string[] {
+/**
+ * Python knows no `*.suffix`. The `fetch` of Node.js wants brackets around an address of IPv6; httpx, which SDKs of models use, makes no
+ * request at all where one is in brackets.
+ */
+function spelled(exemption: string): string {
   const [, address] = /^\[(.*)\]$/.exec(exemption) ?? [];
-  const bare = address ?? exemption.replace(/^\*(?=\.)/, '');
-  return isIPv6(bare) ? [bare, `[${bare}]`] : [bare];
+  return address ?? exemption.replace(/^\*(?=\.)/, '');
 }
 
 function listensOnLoopback(proxy: string): boolean {

@@ -7,14 +7,17 @@ import { call, say } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { EventSource } from '../../../../test/support/event-source.js';
 import { startServiceProcess } from '../../../../test/support/service-process.js';
-import { asProcess, inPods, START_SECONDS } from './places.js';
+import { asProcess, asProcessOutside, inPods, START_SECONDS } from './places.js';
 
-/* One conversation with the stock agent server: node … journey.ts process PYTHON FOLDER, or kubernetes IMAGE FOLDER */
+/* One conversation with the stock agent server: node … journey.ts process|outside PYTHON FOLDER, or kubernetes IMAGE FOLDER */
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 
 const [kind = '', program = '', folder = ''] = process.argv.slice(2);
-const place = kind === 'kubernetes' ? await inPods(program, folder) : asProcess(program);
+const PLACES = { kubernetes: inPods, outside: asProcessOutside, process: asProcess };
+assert.ok(kind === 'kubernetes' || kind === 'outside' || kind === 'process', 'where?');
+const place = await PLACES[kind](program, folder);
+const KEY = 'sk-a-key-of-nobody-0123456789';
 const dataDir = path.join(folder, 'data');
 const note = (text: string) => process.stdout.write(`  ${text}\n`);
 
@@ -82,7 +85,7 @@ try {
   await request('POST', '/api/settings', {
     llm_model: 'openai/scripted',
     llm_base_url: model.url,
-    llm_api_key: 'a-key-of-nobody',
+    llm_api_key: KEY,
   });
   const task = await request('POST', CONVERSATIONS, {
     initial_message: { content: [{ type: 'text', text: 'Make a file.' }] },
@@ -142,6 +145,9 @@ try {
   const [conversation] = jsonList(await request('GET', `${CONVERSATIONS}?ids=${id}`));
   note(`${jsonText(conversation, 'title')}, ${ids.length} events`);
   assert.notEqual(jsonAt(conversation, 'metrics'), null, 'metrics were seen');
+
+  const keys = new Set(model.requests.map((each) => each.headers['authorization']));
+  assert.deepEqual([...keys], [`Bearer ${KEY}`], 'its model was called by the key');
 
   await request('DELETE', `${CONVERSATIONS}/${id}`);
   await settle(`/api/v1/sandboxes?id=${sandbox}`, (status) => status === 'none');

@@ -1,3 +1,6 @@
+import path from 'node:path';
+import { hasIsolatedProcesses, OWN_ADDRESS } from '../../../../test/support/isolated-processes.js';
+import { reservedPort } from '../../../../test/support/reserved-port.js';
 import { missingForCluster, TestCluster } from '../../../../test/kubernetes/support/test-cluster.js';
 
 /** Python loads slowly, on a busy machine very. */
@@ -42,6 +45,28 @@ export function asProcess(python: string): Place {
     environment: { SANDBOX_ISOLATION: 'none' },
     host: '127.0.0.1',
     close: async () => undefined,
+  };
+}
+
+/**
+ * In a network of its own, with placeholders in place of keys.
+ * @param python one that has the packages, in a folder that is nobody's home
+ * @throws Error where processes can have no such network
+ */
+export async function asProcessOutside(python: string): Promise<Place> {
+  if (OWN_ADDRESS === undefined || !hasIsolatedProcesses()) {
+    throw new Error('bubblewrap, slirp4netns and an address besides loopback are needed');
+  }
+  const environment = path.dirname(path.dirname(python));
+  return {
+    ...asProcess(python),
+    environment: {
+      SANDBOX_NETWORK: 'isolated',
+      SANDBOX_CREDENTIALS: 'outside',
+      SANDBOX_EGRESS_PORT: String(await reservedPort()),
+      SANDBOX_READ_PATHS: `${environment},${environment}-python`,
+    },
+    host: OWN_ADDRESS,
   };
 }
 

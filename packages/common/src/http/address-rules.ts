@@ -226,12 +226,14 @@ function matches(entry: string, host: string, port: string): boolean {
   return host.endsWith(`.${suffix}`) || (!belowOnly && (host === suffix || host === `[${suffix}]`));
 }
 
-/** Adds the host to `no_proxy` if a range there has it. Call it before a `fetch`, which reads the variable each time. */
+/** Adds the host to `no_proxy` if a range there has it, or an address of IPv6 without brackets is it. Call it before a `fetch`, which reads the variable each time. */
 export function exemptIfInRange({ hostname }: URL, environment: NodeJS.ProcessEnv): void {
   const noProxy = environment['no_proxy'] ?? environment['NO_PROXY'] ?? '';
   const entries = proxyExemptions(noProxy);
   const isListed = entries.includes('*') || entries.includes(hostname);
-  if (!isListed && entries.some((entry) => ipaddr.isValidCIDR(entry) && isInRange(hostname, entry))) {
+  const isNamed = (entry: string): boolean =>
+    `[${entry}]` === hostname || (ipaddr.isValidCIDR(entry) && isInRange(hostname, entry));
+  if (!isListed && entries.some(isNamed)) {
     environment['no_proxy'] = `${noProxy},${hostname}`;
   }
 }

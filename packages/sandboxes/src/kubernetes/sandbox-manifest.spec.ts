@@ -226,7 +226,7 @@ describe('podTemplate', () => {
           env: expect.arrayContaining([
             { name: 'HTTPS_PROXY', value: address },
             { name: 'https_proxy', value: address },
-            { name: 'NO_PROXY', value: 'localhost,127.0.0.1,::1,[::1],127.0.0.0/8' },
+            { name: 'NO_PROXY', value: 'localhost,127.0.0.1,::1,127.0.0.0/8' },
             { name: 'SLIPWAY_AUTHORITY_1000', value: 'PEM' },
           ]),
         },

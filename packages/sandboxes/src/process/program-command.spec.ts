@@ -207,8 +207,8 @@ const COMMON = {
   LC_ALL: 'C.UTF-8',
   HTTPS_PROXY: 'http://proxy:3128',
   https_proxy: 'http://proxy:3128',
-  NO_PROXY: 'localhost,127.0.0.1,::1,[::1],.svc,.cluster.local,service',
-  no_proxy: 'localhost,127.0.0.1,::1,[::1],.svc,.cluster.local,service',
+  NO_PROXY: 'localhost,127.0.0.1,::1,.svc,.cluster.local,service',
+  no_proxy: 'localhost,127.0.0.1,::1,.svc,.cluster.local,service',
   NODE_USE_ENV_PROXY: '1',
   HOME: '/data/a/box/home',
   TMPDIR: '/tmp',
@@ -232,6 +232,18 @@ it('gives other programs the variables that they read', () => {
     OH_WORKSPACE_PATH: '/workspace/project',
     OH_WEBHOOKS_0_BASE_URL: 'http://service/api/v1/webhooks',
   });
+});
+
+it('has other programs trust the authority of their sandbox, unless the specification says what they trust', () => {
+  const egress = { port: 1, credential: 'c', authority: 'PEM', isOnlyWay: false };
+  const variables = (launch: SandboxLaunch): unknown => sandboxEnvironment({ ...INPUT, launch, port: 4000 });
+  const env = { SSL_CERT_FILE: '/own.pem' };
+  expect(variables({ ...OTHER, env, egress })).toMatchObject({
+    SSL_CERT_FILE: '/own.pem',
+    NODE_EXTRA_CA_CERTS: '/data/a/authorities.pem',
+  });
+  expect(variables({ ...OTHER, egress: { ...egress, authority: null } })).not.toHaveProperty('SSL_CERT_FILE');
+  expect(variables({ ...LAUNCH, egress })).not.toHaveProperty('SSL_CERT_FILE');
 });
 
 it('sets no webhook address where there is none', () => {
