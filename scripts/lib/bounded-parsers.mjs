@@ -39,8 +39,9 @@ export const BOUNDED_PARSERS = {
   'bytes of a line, a frame or a file': [
     'packages/agent-server/src/engine/acp/acp-connection.ts',
     'packages/agent-server/src/event-log.ts',
-    'packages/egress-proxy/src/json-members.ts',
-    'packages/egress-proxy/src/model-usage.ts',
+    'packages/egress-proxy/src/model-calls/json-members.ts',
+    'packages/egress-proxy/src/model-calls/model-usage.ts',
+    'packages/egress-proxy/src/model-calls/usage-request.ts',
     'src/v1/egress/egress-proxy.process.ts',
     'packages/agent-server/src/security/risk-assessment.ts',
     'packages/agent-server/src/skills/skill-reader.ts',

@@ -20,7 +20,7 @@ import type { ServiceConnection } from './service-connection.js';
 import type { Asked } from './decision.js';
 import { parseAbsoluteForm, parseAuthority } from './target.js';
 import { endForbidden, openTunnel, plainSocket } from './tunnel.js';
-import { UsageRequests } from './usage-request.js';
+import { UsageRequests } from './model-calls/usage-request.js';
 
 const HEADERS_MS = 30_000;
 /** Of one sandbox: hosts are asked for answers that are not packed. */

@@ -3,14 +3,14 @@ import { allowedOnce, type Asked, decideEgress, decideOnce } from './decision.js
 import type { Shares } from './shares.js';
 import type { Dialer } from './dialer.js';
 import type { PolicySource } from './policy-source.js';
-import type { CallUsage } from './model-usage.js';
+import type { CallUsage } from './model-calls/model-usage.js';
 import { type EgressPolicy, MAX_MODEL_NAME, type ReportedCall } from './protocol.js';
 import { denied, RefusedError } from './refusal.js';
 import type { ReportQueue } from './report-queue.js';
 import type { SandboxAuthorities } from './sandbox-authority.js';
 import type { ServiceConnection } from './service-connection.js';
 import type { Target } from './target.js';
-import type { UsageRequests } from './usage-request.js';
+import type { UsageRequests } from './model-calls/usage-request.js';
 import type { UpstreamAgent } from './upstream.js';
 import { cleanText } from '@slipway/common/well-formed-text.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';

@@ -20,11 +20,11 @@ import { EchoMask, EchoMaskStream } from './echo-mask.js';
 import { type Client, type Exchange, lastingOf, type ProxyParts } from './exchange.js';
 import { echoesOf, hasForeignCredential, type HeaderLines, injectCredentials } from './injection.js';
 import { answeredHeaders, hasBody, headerLines, headerProblem, sentHeaders } from './message-headers.js';
-import { AskedModelReader, isEventStream, isModelCall, ModelUsageReader } from './model-usage.js';
+import { AskedModelReader, isEventStream, isModelCall, ModelUsageReader } from './model-calls/model-usage.js';
 import { denied, RefusedError } from './refusal.js';
 import { shownTarget } from './target.js';
 import type { UpstreamRequest } from './upstream.js';
-import { type HeldBody, UsageEventFilter } from './usage-request.js';
+import { type HeldBody, UsageEventFilter } from './model-calls/usage-request.js';
 
 /** Between two bytes of a request, a response or a socket: models think for minutes. */
 export const IDLE_MS = 15 * 60_000;
@@ -71,7 +71,7 @@ interface Guard {
 
 /** Judges a request, puts credentials in, sends it to its host, and streams the answer back. @throws RefusedError */
 export async function forwardRequest(forwarding: Forwarding): Promise<void> {
-  const { parts, client, exchange, request, upgrade } = forwarding;
+  const { client, exchange, request, upgrade } = forwarding;
   const { policy, asked } = exchange;
   const { target, path = '/', method = 'GET' } = asked;
   const problem = upgradeProblem(forwarding) ?? headerProblem(request, target);
@@ -115,11 +115,31 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
   // Without a value it costs the user nothing.
   const call =
     isCall && sent.used.length > 0 ? { model: key?.model ?? null, asked: new AskedModelReader() } : null;
-  const body = call && (await parts.usage.hold(forwarding));
+  const body = call && (await hold(forwarding));
   try {
     await send({ ...forwarding, call, body, headers: sent.headers }, options, guard);
   } finally {
     body?.drop();
+  }
+}
+
+/** What may have to ask for usage is read whole before it goes on. */
+async function hold({ parts, client, exchange, request }: Forwarding): Promise<HeldBody | null> {
+  const { target, path = '/' } = exchange.asked;
+  const gone = Promise.withResolvers<null>();
+  const leave = (): void => gone.reject(new Error('the program in the sandbox has gone'));
+  const lasting = lastingOf(client, exchange, leave);
+  client.leaving.add(leave);
+  parts.lasting.add(lasting);
+  gone.promise.catch(() => undefined);
+  try {
+    const { sandbox } = exchange.policy;
+    return await parts.usage.hold({ sandbox, place: shownTarget(target), path }, request, gone.promise);
+  } catch (error) {
+    throw hostUnreachable(target, error);
+  } finally {
+    client.leaving.delete(leave);
+    parts.lasting.delete(lasting);
   }
 }
 

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { until } from '../../../test/support/until.js';
-import { UsageEventFilter } from '../src/usage-request.js';
+import { UsageEventFilter } from '../src/model-calls/usage-request.js';
 import { ProxyWorld } from './support/proxy-world.js';
 import { injection, PLACEHOLDER } from './support/sample-policy.js';
 
@@ -38,7 +38,7 @@ describe('a stream of chat completions', () => {
   });
 
   afterEach(async () => {
-    expect(world.proxy.held['bodies']).toBe(0);
+    await until(() => world.proxy.held['bodies'] === 0);
     await world.stop();
   });
 

@@ -52,7 +52,7 @@ import {
   nullOnStatus,
   readEngineFacts,
   removeContainer,
-  writeSessionKey,
+  sendSessionKey,
 } from './engine.js';
 import { GuardedContainers } from './guarded-containers.js';
 import { ensureImage, findImage } from './images.js';
@@ -268,7 +268,7 @@ export class DockerSandboxBackend extends SandboxBackend {
         sessionKey !== null &&
           found.Config.Labels[WARM_LABEL] !== undefined &&
           callEngine('the sandbox cannot be given its session key', () =>
-            writeSessionKey(this.docker, found.Id, sessionKey),
+            sendSessionKey(this.docker, found.Id, sessionKey),
           ),
         this.relay(launch, found.Id),
       ]);
@@ -319,7 +319,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     }
     const start = async (): Promise<void> => {
       if (layout.keyOnStdin && launch.sessionKey !== null) {
-        await writeSessionKey(this.docker, container.id, launch.sessionKey);
+        await sendSessionKey(this.docker, container.id, launch.sessionKey);
       }
       await container.start();
     };

@@ -222,11 +222,7 @@ export async function removeContainer(docker: Docker, id: string): Promise<void>
 }
 
 /** The engine keeps the line until it is read, so that the program gets its key even if this process dies. */
-export async function writeSessionKey(
-  docker: Docker,
-  containerId: string,
-  sessionKey: string,
-): Promise<void> {
+export async function sendSessionKey(docker: Docker, containerId: string, sessionKey: string): Promise<void> {
   const input = await openStandardInput(docker, containerId);
   if (!(input instanceof Duplex)) {
     throw new SandboxBackendError('the engine does not hand over the standard input of the sandbox');

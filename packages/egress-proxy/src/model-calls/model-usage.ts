@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
 import { cleanText } from '@slipway/common/well-formed-text.js';
 import { JsonMembers } from './json-members.js';
-import { canonicalPath } from './target.js';
+import { canonicalPath } from '../target.js';
 
 /** Tokens of one call. Those from and into the provider's cache are among `input`. */
 export interface CallUsage {

@@ -2,12 +2,9 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Transform, type TransformCallback } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import { isJsonObject, parseJson } from '@slipway/common/json-access.js';
-import { hostUnreachable } from './dialer.js';
-import { type Client, type Exchange, lastingOf, type ProxyParts } from './exchange.js';
-import type { HeaderLines } from './injection.js';
+import type { HeaderLines } from '../injection.js';
 import { isChatCall } from './model-usage.js';
-import { Shares } from './shares.js';
-import { shownTarget } from './target.js';
+import { Shares } from '../shares.js';
 
 /** A longer body goes on as it comes: this much is held, and read at once. */
 const MAX_BODY = 1024 * 1024;
@@ -35,13 +32,6 @@ const ASKED = ',"stream_options":{"include_usage":true}';
 const REFUSALS = new Set([400, 422]);
 const CLOSE_OBJECT = 0x7d;
 const NEWLINE = 0x0a;
-
-interface Holding {
-  parts: ProxyParts;
-  client: Client;
-  exchange: Exchange;
-  request: IncomingMessage;
-}
 
 /** A body that was read whole before it goes on. */
 export class HeldBody {
@@ -111,32 +101,30 @@ export class UsageRequests {
     return this.held.total;
   }
 
-  /** Null where the body goes on as it comes. @throws RefusedError where nothing waits for it any more */
-  async hold({ parts, client, exchange, request }: Holding): Promise<HeldBody | null> {
-    const { target, path = '/' } = exchange.asked;
-    const { sandbox } = exchange.policy;
-    const place = `${shownTarget(target)}${path.replace(/\?.*/s, '')}`;
-    const mayAsk = isChatCall(path) && isReadable(request) && !this.refusing.has(place);
+  /**
+   * Null where the body goes on as it comes.
+   * @param place its host, as it is shown
+   * @param gone rejects where nothing waits for it any more
+   * @throws what `gone` rejects with
+   */
+  async hold(
+    { sandbox, place, path }: { sandbox: string; place: string; path: string },
+    request: IncomingMessage,
+    gone: Promise<null>,
+  ): Promise<HeldBody | null> {
+    const key = `${place}${path.replace(/\?.*/s, '')}`;
+    const mayAsk = isChatCall(path) && isReadable(request) && !this.refusing.has(key);
     if (!mayAsk || this.held.total >= HELD_AT_ONCE || !this.held.take(sandbox)) {
       return null;
     }
-    const gone = Promise.withResolvers<null>();
-    const leave = (): void => gone.reject(new Error('the program in the sandbox has gone'));
-    const lasting = lastingOf(client, exchange, leave);
-    client.leaving.add(leave);
-    parts.lasting.add(lasting);
     let body: HeldBody | null = null;
     const released = (): void => this.held.release(sandbox);
     try {
-      const given = await Promise.race([wholeBody(request), gone.promise]);
-      const refused = (): void => void this.refusing.set(place, true);
-      body = given && new HeldBody(given, asking(given), { refused, released });
+      const given = await Promise.race([wholeBody(request), gone]);
+      const refused = (): void => void this.refusing.set(key, true);
+      body = given && new HeldBody(given, withQuestion(given), { refused, released });
       return body;
-    } catch (error) {
-      throw hostUnreachable(target, error);
     } finally {
-      client.leaving.delete(leave);
-      parts.lasting.delete(lasting);
       if (body === null) {
         released();
       }
@@ -176,7 +164,7 @@ async function wholeBody(request: IncomingMessage): Promise<Buffer | null> {
 }
 
 /** Null where it needs no question, or cannot be read. */
-function asking(given: Buffer): Buffer | null {
+function withQuestion(given: Buffer): Buffer | null {
   if (given.includes('"stream_options"') || !/"stream"\s*:\s*true/.test(given.toString('latin1'))) {
     return null;
   }
