@@ -21,6 +21,8 @@ export type Decision =
 /** What of a policy decides. */
 type DecidingPolicy = Pick<EgressPolicy, 'layers' | 'open'>;
 
+type Patterned = EgressHost & { patterns?: readonly string[] | undefined };
+
 interface Named {
   host: string;
   port?: number | undefined;
@@ -69,7 +71,7 @@ function layerDecision({ default: otherwise, allow, deny }: EgressRules, asked: 
 }
 
 /** One of several entries for a host has to let a request pass. */
-function entriesDecision(entries: readonly EgressHost[], { method, path }: Asked): Decision {
+function entriesDecision(entries: readonly Patterned[], { method, path }: Asked): Decision {
   const byMethod = entries.filter(
     ({ methods }) => method === undefined || methods?.includes(method) !== false,
   );
@@ -85,14 +87,13 @@ function entriesDecision(entries: readonly EgressHost[], { method, path }: Asked
   };
 }
 
-function passesPath({ paths }: EgressHost, path: string | undefined): boolean {
+function passesPath({ paths, patterns = [] }: Patterned, path: string | undefined): boolean {
   return (
-    path === undefined || paths === undefined || paths.some((rule) => matchesPath(rule, canonicalPath(path)))
+    path === undefined ||
+    paths === undefined ||
+    paths.some((rule) => matchesPath(rule, canonicalPath(path))) ||
+    patterns.some((pattern) => matchesPattern(pattern, path))
   );
-}
-
-function matchesOne(patterns: readonly string[] = [], path = ''): boolean {
-  return patterns.some((pattern) => matchesPattern(pattern, path));
 }
 
 /** Credentials whose value goes towards this request. */
@@ -103,7 +104,7 @@ export function injectionsFor(policy: EgressPolicy, { target, method, path }: As
         names(entry, target) &&
         (target.isTls || entry.http === true) &&
         (method === undefined || entry.methods?.includes(method) !== false) &&
-        (passesPath(entry, path) || matchesOne(entry.patterns, path)),
+        passesPath(entry, path),
     ),
   );
 }

@@ -38,6 +38,9 @@ export const egressHostSchema = z.object({
 });
 export type EgressHost = z.infer<typeof egressHostSchema>;
 
+/** Besides `paths`: `*` stands for one character or more, and a query is compared too. */
+const patterned = { patterns: z.array(z.string()).optional() };
+
 /** One place's rules, presets expanded. `deny` is stronger than `allow`, and what neither names follows `default`. */
 const rulesSchema = z.object({
   default: z.enum(['allow', 'deny']),
@@ -53,15 +56,7 @@ export const egressInjectionSchema = z.object({
   placeholder: z.string().min(16),
   value: z.string().min(1),
   /** Towards these alone. `http` only where an entry says so. */
-  hosts: z
-    .array(
-      egressHostSchema.extend({
-        http: z.boolean().optional(),
-        /** Besides `paths`: `*` stands for one character or more, and a query is compared too. */
-        patterns: z.array(z.string()).optional(),
-      }),
-    )
-    .min(1),
+  hosts: z.array(egressHostSchema.extend({ http: z.boolean().optional(), ...patterned })).min(1),
   /** Names of headers in lower case; in `authorization` inside of Basic credentials too. */
   headers: z.array(z.string()),
   /** What the whole of such a header has to be, with `{}` for the placeholder. Without: it may stand anywhere. */
@@ -80,9 +75,9 @@ export const policySchema = z.object({
   layers: z.array(rulesSchema),
   /**
    * Open whatever the layers say, for these methods and paths, and there only with a credential of the sandbox or none:
-   * the hosts of the model, of the repository and of tool servers. `plain`: also without TLS (the service itself).
+   * the hosts of the model and of the repository. `plain`: also without TLS.
    */
-  open: z.array(egressHostSchema.extend({ plain: z.boolean().optional() })),
+  open: z.array(egressHostSchema.extend({ plain: z.boolean().optional(), ...patterned })),
   injections: z.array(egressInjectionSchema),
   /** Networks and `address:port` that may be dialled besides public addresses. */
   networks: z.array(z.string()),

@@ -57,7 +57,8 @@ const ADOPT = `
   RETURNING id`;
 
 const MODELS_IN_SANDBOX = `
-  SELECT DISTINCT llm_model AS model, nullif(llm_base_url, '') AS "baseUrl"
+  SELECT DISTINCT llm_model AS model, nullif(llm_base_url, '') AS "baseUrl",
+    agent IS NULL AND agent_kind IS NULL AS "isOurs"
   FROM app_conversations WHERE sandbox_id = $1`;
 
 /** Reads no more rows than the number in question. */
@@ -254,7 +255,9 @@ export class ConversationRepository {
   }
 
   /** Each model that conversations in a sandbox call, and where; null for the provider's own address. */
-  async modelsInSandbox(sandboxId: string): Promise<{ model: string | null; baseUrl: string | null }[]> {
+  async modelsInSandbox(
+    sandboxId: string,
+  ): Promise<{ model: string | null; baseUrl: string | null; isOurs: boolean }[]> {
     return await this.conversations.query(MODELS_IN_SANDBOX, [sandboxId]);
   }
 

@@ -6,6 +6,7 @@ import {
   OUTSIDE_MAX_AGE_SECONDS,
   OutsideCredentials,
 } from '../app-conversations/outside-credentials/outside-credentials.js';
+import { opensItsHosts } from '../app-conversations/outside-credentials/credential-places.js';
 import { SandboxEgress, SETUP_MAX_AGE_SECONDS } from '../sandboxes/lifecycle/egress-access.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 import { configuredHosts } from '../sandboxes/sandbox-backend.factory.js';
@@ -53,13 +54,13 @@ export class EgressPoliciesService {
     if (current === null) {
       return null;
     }
-    const { phase, layers } = await this.layers.of(current, open);
+    const places = injections.filter(opensItsHosts).flatMap(({ hosts }) => hosts);
+    const { phase, ...rules } = await this.layers.of(current, open, places);
     const maxAgeSeconds = hasOutside ? OUTSIDE_MAX_AGE_SECONDS : MAX_AGE_SECONDS;
     return tellablePolicy({
       sandbox: sandbox.id,
       phase,
-      layers,
-      open: [],
+      ...rules,
       injections,
       networks: [
         ...this.config.sandboxes.networkAllow,

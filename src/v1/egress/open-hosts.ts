@@ -13,6 +13,9 @@ import { SettingsRepository } from '../../settings/settings.repository.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 
+/** `isOfCredential`: only because the model or the repository is there, so that a sandbox needs no more of it than its credential opens. */
+export type OpenHost = EgressHostRule & { isOfCredential?: true };
+
 const ANTHROPIC_URL = 'https://api.anthropic.com';
 
 /** The hosts that an agent of a user cannot do without. */
@@ -30,7 +33,7 @@ export class OpenHosts {
   ) {}
 
   /** Those of models, git servers, tool servers, the search and the service itself. @throws SecretDecryptionError */
-  async of(userId: string, sandboxId: string): Promise<EgressHostRule[]> {
+  async of(userId: string, sandboxId: string): Promise<OpenHost[]> {
     const owners = [userId, INSTALLATION_ORGANIZATION_ID];
     const all = async <T>(read: (ownerId: string) => Promise<T>): Promise<T[]> =>
       await Promise.all(owners.map(read));
@@ -49,17 +52,29 @@ export class OpenHosts {
       baseUrl: textOf(config['base_url']),
     }));
     const servers = [...configs, this.defaults.layer.toolServers].reduce(toolServersOver, null);
-    const addresses = [
-      ...[operator, ...set, ...named, ...models].flatMap(addressOfModel),
-      ...(servers?.filter(isRemote) ?? []).map(({ url }) => url),
+    const ofModels = [operator, ...set, ...named, ...models].flatMap(addressOfModel);
+    const ofGit = [
       ...Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]),
       ...[...gitHosts.values()].filter((host) => host !== null),
+    ];
+    // Agents of others may have keys of their own for the same host.
+    const isOurs = models.length > 0 && models.every((each) => each.isOurs);
+    const addresses = [
+      ...(servers?.filter(isRemote) ?? []).map(({ url }) => url),
       agent.tavilyApiUrl,
       this.callback.webhooksUrl,
+      ...(isOurs ? [] : ofModels),
     ];
-    const hosts = new Map(addresses.flatMap(hostOf).map((rule) => [JSON.stringify(rule), rule]));
-    return [...hosts.values()];
+    const wide = addresses.flatMap(hostOf);
+    const narrow = [...ofGit, ...(isOurs ? ofModels : [])].flatMap(hostOf);
+    return uniqueHosts([...wide, ...narrow.map((rule) => ({ ...rule, isOfCredential: true as const }))]);
   }
+}
+
+/** Of those that are the same, the first. */
+function uniqueHosts(hosts: OpenHost[]): OpenHost[] {
+  const named = new Map(hosts.toReversed().map((each) => [`${each.host} ${each.port}`, each]));
+  return hosts.filter((each) => named.get(`${each.host} ${each.port}`) === each);
 }
 
 function textOf(value: unknown): string | null {

@@ -15,6 +15,11 @@ export const GIT_HEADERS = ['authorization', 'private-token'];
 const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
 const AZURE_PATHS = ['/openai/*', '/anthropic/*'];
 
+/** Whether it is the model's key or a git token, whose hosts are open because of it. */
+export function opensItsHosts({ model, headers }: EgressInjection): boolean {
+  return model !== undefined || headers === GIT_HEADERS;
+}
+
 /** None where no model is called; null where the proxy is not on the way: the model is at the sandbox's own loopback. */
 export function modelPlaces(model: string, baseUrl: string | null): Place[] | null {
   const endpoint = modelEndpoint(model, baseUrl);
