@@ -62,7 +62,7 @@ export function layersWith(
     .filter(
       (entry) => !entry.isOfCredential || !isFree(entry) || !places.some((place) => isSameHost(place, entry)),
     )
-    .map(({ isOfCredential: _, ...entry }): EgressHostRule => entry);
+    .map(({ host, port }): EgressHostRule => ({ host, ...(port !== undefined && { port }) }));
   const narrow = places
     .filter(isFree)
     .map(({ http, ...place }) => ({ ...place, ...(http && { plain: true }) }));

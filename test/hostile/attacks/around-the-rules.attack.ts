@@ -13,6 +13,8 @@ const OWN = 'octo/sealed';
 const OTHER = 'octo/gist';
 const STRANGER = { model: 'sk-stranger-00000000', git: 'ghp_strangerstrangerstrangerstranger0000' };
 const CURL = 'curl -sS -m 20';
+/** How SSH, HTTP/2, TLS and an upgrade begin. */
+const PROTOCOLS = ['ssh-2.0', 'pri *', '\u0016\u0003', 'upgrade: h2c'];
 /** What must not arrive anywhere has it. */
 const SMUGGLED = 'smuggled-past-the-rules';
 
@@ -126,7 +128,9 @@ async function attack(
       .filter((name) => seen[name] !== '')
       .map((name) => `${name} was reached`),
     ...(seen.web.includes(SMUGGLED) ? ['the web host has what was smuggled'] : []),
-    ...(/SSH-2\.0|PRI \*|\x16\x03|upgrade: h2c/i.test(seen.web) ? ['the web host has another protocol'] : []),
+    ...(PROTOCOLS.some((each) => seen.web.toLowerCase().includes(each))
+      ? ['the web host has another protocol']
+      : []),
     ...(git.requests.some(({ url }) => url.includes(OTHER)) ? ['another repository was asked'] : []),
     ...(git.requests.some(({ credentials }) => credentials?.includes(STRANGER.git))
       ? ["the git host has a stranger's token"]

@@ -92,78 +92,82 @@ const SYSTEM_PATH = '/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin';
 const isHere = (command: string): boolean =>
   spawnSync('sh', ['-c', command], { env: { PATH: SYSTEM_PATH } }).status === 0;
 
-(canRun ? describe : describe.skip)('through the proxy (root, bubblewrap)', () => {
-  jest.setTimeout(300_000);
-  const address = `127.47.${process.pid % 251}.${1 + (process.ppid % 250)}`;
-  const seen: IncomingMessage[] = [];
-  let server: ReturnType<typeof namedTlsServer>;
-  let world: JourneyWorld;
-  let user: ApiClient;
-  let sandboxId: string;
-  let built: string;
-  let placeholder: string;
+const MISSING = CLIENTS.filter(([, needs]) => !isHere(needs)).map(([name]) => name);
 
-  beforeAll(async () => {
-    const authority = await newAuthority('clients');
-    server = namedTlsServer(authority, (request, response) => {
-      seen.push(request);
-      response.end(`answered ${request.headers.authorization}`);
+(canRun ? describe : describe.skip)(
+  `through the proxy (root, bubblewrap; not here: ${MISSING.join(', ') || 'none'})`,
+  () => {
+    jest.setTimeout(300_000);
+    const address = `127.47.${process.pid % 251}.${1 + (process.ppid % 250)}`;
+    const seen: IncomingMessage[] = [];
+    let server: ReturnType<typeof namedTlsServer>;
+    let world: JourneyWorld;
+    let user: ApiClient;
+    let sandboxId: string;
+    let built: string;
+    let placeholder: string;
+
+    beforeAll(async () => {
+      const authority = await newAuthority('clients');
+      server = namedTlsServer(authority, (request, response) => {
+        seen.push(request);
+        response.end(`answered ${request.headers.authorization}`);
+      });
+      await startListening(server, 443, address);
+      const hosts = { [OPENED]: address, [PASSED]: address };
+      world = await JourneyWorld.open({ host: String(OWN_ADDRESS), hosts });
+      const folder = path.dirname(world.dataDir);
+      built = path.join(folder, 'built');
+      await mkdir(built);
+      await writeFile(path.join(folder, 'authority.pem'), authority.certificate);
+      await build(built);
+      await world.start({
+        NODE_EXTRA_CA_CERTS: path.join(folder, 'authority.pem'),
+        SANDBOX_CREDENTIALS: 'outside',
+        SANDBOX_EGRESS: JSON.stringify({ allow: [OPENED, PASSED] }),
+        SANDBOX_EGRESS_PORT: String(await reservedPort()),
+        SANDBOX_NETWORK_ALLOW: `${address}/32`,
+        SANDBOX_READ_PATHS: built,
+      });
+      user = await world.createUser();
+      await user.post('/api/v1/secrets', { name: 'CLIENT_KEY', value: VALUE, hosts: [OPENED] });
+      ({ sandboxId } = await user.started({}));
+      const { body } = await user.send(
+        'GET',
+        `/api/v1/sandboxes/${sandboxId}/settings/secrets/CLIENT_KEY`,
+        undefined,
+        {
+          'X-Session-API-Key': text(await user.sandbox(sandboxId), 'session_api_key'),
+        },
+      );
+      placeholder = String(body);
     });
-    await startListening(server, 443, address);
-    const hosts = { [OPENED]: address, [PASSED]: address };
-    world = await JourneyWorld.open({ host: String(OWN_ADDRESS), hosts });
-    const folder = path.dirname(world.dataDir);
-    built = path.join(folder, 'built');
-    await mkdir(built);
-    await writeFile(path.join(folder, 'authority.pem'), authority.certificate);
-    await build(built);
-    await world.start({
-      NODE_EXTRA_CA_CERTS: path.join(folder, 'authority.pem'),
-      SANDBOX_CREDENTIALS: 'outside',
-      SANDBOX_EGRESS: JSON.stringify({ allow: [OPENED, PASSED] }),
-      SANDBOX_EGRESS_PORT: String(await reservedPort()),
-      SANDBOX_NETWORK_ALLOW: `${address}/32`,
-      SANDBOX_READ_PATHS: built,
+
+    afterAll(async () => {
+      await world.close();
+      await stopServer(server);
     });
-    user = await world.createUser();
-    await user.post('/api/v1/secrets', { name: 'CLIENT_KEY', value: VALUE, hosts: [OPENED] });
-    ({ sandboxId } = await user.started({}));
-    const { body } = await user.send(
-      'GET',
-      `/api/v1/sandboxes/${sandboxId}/settings/secrets/CLIENT_KEY`,
-      undefined,
-      {
-        'X-Session-API-Key': text(await user.sandbox(sandboxId), 'session_api_key'),
+
+    it.each(CLIENTS.filter(([, needs]) => isHere(needs)))(
+      '%s speaks, with a placeholder replaced and without: %s',
+      async (_name, _needs, command) => {
+        const authorization = `Bearer ${placeholder}`;
+        for (const [host, sent] of [
+          [OPENED, `Bearer ${VALUE}`],
+          [PASSED, authorization],
+        ]) {
+          const script = `BUILT='${built}'; PATH="$PATH:/usr/local/go/bin"; set -- 'https://${host}/x' '${authorization}'; ${command}`;
+          const before = seen.length;
+          const { output } = await user.run(sandboxId, script);
+          // The agent server masks the placeholder, too.
+          expect(output).toContain('answered Bearer <secret-hidden>');
+          const received = seen.slice(before).map(({ headers }) => [headers.host, headers.authorization]);
+          expect(received).toEqual([[host, sent]]);
+        }
       },
     );
-    placeholder = String(body);
-  });
-
-  afterAll(async () => {
-    await world.close();
-    await stopServer(server);
-  });
-
-  for (const [name, needs, command] of CLIENTS) {
-    const itHere = isHere(needs) ? it : it.skip;
-    itHere(`${name} speaks, with a placeholder replaced and without: ${needs}`, async () => {
-      const authorization = `Bearer ${placeholder}`;
-      for (const [host, sent] of [
-        [OPENED, `Bearer ${VALUE}`],
-        [PASSED, authorization],
-      ]) {
-        const script = `BUILT='${built}'; PATH="$PATH:/usr/local/go/bin"; set -- 'https://${host}/x' '${authorization}'; ${command}`;
-        const before = seen.length;
-        const { output } = await user.run(sandboxId, script);
-        // The agent server masks the placeholder, too.
-        expect(output).toContain('answered Bearer <secret-hidden>');
-        expect(seen.slice(before).map(({ headers }) => [headers.host, headers.authorization])).toEqual([
-          [host, sent],
-        ]);
-      }
-    });
-  }
-});
+  },
+);
 
 /** Compilers see more of the machine than sandboxes do. */
 async function build(folder: string): Promise<void> {
