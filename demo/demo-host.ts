@@ -35,7 +35,8 @@ export class DemoHost {
 
   /** @param username that git presents with the token of the world's user */
   static async start(world: FakeWorld, username: string, address: string): Promise<DemoHost> {
-    const credentials = () => `${username}:${world.token.split(':').at(-1) ?? ''}`;
+    const credentials = (presented: string | null): boolean =>
+      presented === `${username}:${world.token.split(':').at(-1) ?? ''}`;
     let self: DemoHost;
     const onPush = (repository: string) => self.look(repository);
     const page = (wanted: string) => self.page(wanted);

@@ -59,7 +59,8 @@ export function answerApp(world: FakeWorld, request: FakeRequest): FakeResponse 
     const found = app.installations.find(({ id }) => String(id) === isToken[1]);
     return found ? issue(world, app, found, request) : failure(404, 'Not Found');
   }
-  return { body: app.installations.map(shown) };
+  const [size, page] = [Number(request.query.get('per_page') ?? 30), Number(request.query.get('page') ?? 1)];
+  return { body: app.installations.slice((page - 1) * size, page * size).map(shown) };
 }
 
 /** What a token of an installation may not do there; null: it may, or is none. */

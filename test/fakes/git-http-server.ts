@@ -71,11 +71,11 @@ export interface GitHttpServer {
 }
 
 /**
- * @param credentials `user:password` that every request has to present, or how to find out; null: reading needs none
+ * @param credentials `user:password` that every request has to present, or whether those that it presents will do; null: none are needed
  * @param host where it listens
  */
 export async function startGitHttpServer(
-  credentials: string | (() => string) | null,
+  credentials: string | ((presented: string | null) => boolean) | null,
   host = '127.0.0.1',
   { onPush = () => Promise.resolve(), page = () => Promise.resolve(null) }: GitHttpServerOptions = {},
 ): Promise<GitHttpServer> {
@@ -94,8 +94,9 @@ export async function startGitHttpServer(
     }
     const presented = basicCredentials(request);
     requests.push({ url: request.url ?? '', credentials: presented });
-    const wanted = typeof credentials === 'function' ? credentials() : credentials;
-    if (wanted !== null && presented !== wanted) {
+    const isWelcome =
+      typeof credentials === 'function' ? credentials(presented) : [null, presented].includes(credentials);
+    if (!isWelcome) {
       response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="git"' }).end();
       return;
     }

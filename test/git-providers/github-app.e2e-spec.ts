@@ -31,6 +31,14 @@ describe('the GitHub App of the operator', () => {
     });
     expect(status).toBe(200);
   };
+  const inGroups = async (groups: string[], seenAt: Date): Promise<void> => {
+    await app.dataSource.query('DELETE FROM user_identities WHERE user_id = $1', [user.id]);
+    await app.dataSource.query(
+      `INSERT INTO user_identities (id, user_id, issuer, subject, email_verified, has_role, last_seen_at, git)
+       VALUES (gen_random_uuid(), $1::uuid, $2, $1::text, true, true, $3, $4)`,
+      [user.id, hosts.github.origin, seenAt, JSON.stringify({ login: null, groups })],
+    );
+  };
   const clone = async (repository = REPOSITORY, at = app, who = user): Promise<CloneAccess> =>
     await at.app.get(RepositoryAccessService).cloneAccess(who.id, 'github', repository);
   const issuedTo = ({ credential }: CloneAccess): FakeIssued | undefined =>
@@ -271,19 +279,8 @@ describe('the GitHub App of the operator', () => {
         OIDC_ISSUER: hosts.github.origin,
         OIDC_AUDIENCE: 'slipway',
       });
-      const identity = async (groups: string[], seenDaysAgo = 0): Promise<void> => {
-        await app.dataSource.query('DELETE FROM user_identities WHERE user_id = $1', [user.id]);
-        await app.dataSource.query(
-          `INSERT INTO user_identities (id, user_id, issuer, subject, email_verified, has_role, last_seen_at, git)
-           VALUES (gen_random_uuid(), $1::uuid, $2, $1::text, true, true, $3, $4)`,
-          [
-            user.id,
-            hosts.github.origin,
-            new Date(other.clock.now() - seenDaysAgo * 86_400_000),
-            JSON.stringify({ login: null, groups }),
-          ],
-        );
-      };
+      const identity = async (groups: string[], seenDaysAgo = 0): Promise<void> =>
+        inGroups(groups, new Date(other.clock.now() - seenDaysAgo * 86_400_000));
       await standIn();
       const token = async (repository: string): Promise<string | null> =>
         (await clone(repository, other)).credential?.password ?? null;
@@ -299,6 +296,28 @@ describe('the GitHub App of the operator', () => {
       expect((await clone(REPOSITORY, forMembers)).credential).toBeNull();
       await identity([], 29);
       expect((await clone(REPOSITORY, forMembers)).credential?.password).toMatch(/^ghs_/);
+    });
+
+    it('for the other repositories of a list that names one which is not there', async () => {
+      const other = await start({
+        GITHUB_APP_FOR: 'dev=octo/app,dev=octo/misspelt',
+        OIDC_ISSUER: hosts.github.origin,
+        OIDC_AUDIENCE: 'slipway',
+      });
+      await standIn();
+      await inGroups(['dev'], new Date(other.clock.now()));
+      const tokens = other.app.get(InstallationTokens, { strict: false });
+      const [installation] = await tokens.installationsFor(user.id);
+      if (installation === undefined) {
+        throw new Error('nothing stands in');
+      }
+      const token = await tokens.ownerToken(user.id, installation);
+      expect(github.issued.get(token)?.repositories).toEqual(['app']);
+      const without = { ...installation, id: 78, repositories: ['other'] };
+      github.installations = [without];
+      await expect(tokens.ownerToken(user.id, without)).rejects.toMatchObject({
+        code: 'insufficient_scope',
+      });
     });
 
     it.each([
@@ -355,6 +374,16 @@ describe('the GitHub App of the operator', () => {
       expect(url).toContain(`/${name}.git`);
       expect(tokens.issuedIn(credential?.password ?? '')).toMatchObject([{ repository: name }]);
     }
+  });
+
+  it('knows each of more than a hundred installations', async () => {
+    await standIn();
+    const owners = [...Array(230).keys()].map((index) => `owner-${index}`);
+    github.installations = owners.map((owner, id) => ({ id: id + 1, owner, permissions: APP_PERMISSIONS }));
+    const tokens = app.app.get(InstallationTokens, { strict: false });
+    expect((await tokens.installationsFor(user.id)).map(({ owner }) => owner)).toEqual(owners);
+    const last = await tokens.readToken(user.id, { path: 'owner-229', isWide: true });
+    expect(github.issued.get(last)?.owner).toBe('owner-229');
   });
 
   it('knows its own tokens, until they end', async () => {

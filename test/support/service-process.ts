@@ -13,6 +13,8 @@ const COMPILE_CACHE = fileURLToPath(new URL('../../dist/.compile-cache', import.
 const YOUNG_GENERATION = '--max-semi-space-size=4';
 /** What a process needs of its surroundings; no variable of the service is among them. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];
+/** Then the file, and the command with its arguments. */
+const WITH_HOSTS = ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /etc/hosts && exec "$@"'];
 const LINES_SHOWN = 50;
 /** A descriptor left open by the script that starts the service. No sandbox may get it. */
 export const LEFT_OPEN = 40;
@@ -41,6 +43,8 @@ export interface ServiceProcessOptions {
   hasChannel?: boolean;
   /** Arguments of Node itself (`--cpu-prof`). */
   nodeArgs?: string[];
+  /** A file that it and its children see in the place of `/etc/hosts`; needs root. */
+  hostsFile?: string;
   /** Gets the process id at once, so that a test may end it before it listens. */
   onSpawn?: (pid: number) => void;
 }
@@ -52,7 +56,9 @@ export interface ServiceProcessOptions {
  */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
   const leftOpen = openSync(ENTRY, 'r');
-  const child = spawn(process.execPath, [YOUNG_GENERATION, ...(options.nodeArgs ?? []), ENTRY], {
+  const node = [process.execPath, YOUNG_GENERATION, ...(options.nodeArgs ?? []), ENTRY];
+  const [program = '', ...args] = options.hostsFile ? [...WITH_HOSTS, options.hostsFile, ...node] : node;
+  const child = spawn(program, args, {
     cwd: options.cwd,
     env: {
       ...inheritedEnvironment(),

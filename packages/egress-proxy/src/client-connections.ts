@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Dialer } from './dialer.js';
 import type { Client } from './exchange.js';
@@ -6,11 +7,11 @@ import { headLength, proxyCredential } from './message-headers.js';
 import type { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
 import { RefusedError, unknownCaller } from './refusal.js';
-import { Shares } from './shares.js';
+import { Shares, Strangers } from './shares.js';
 import { UpstreamAgent } from './upstream.js';
 
 export interface ConnectionLimits {
-  /** Connections that have not shown a credential; the oldest makes room. */
+  /** Connections that have not shown a credential; the oldest of the place that has the most makes room. */
   strangers: number;
   /** Connections of one sandbox, each of which carries one request at a time. */
   share: number;
@@ -30,11 +31,12 @@ interface ClientConnectionsOptions {
 /** Who is connected, and which share of the proxy each sandbox has. */
 export class ClientConnections {
   private readonly clients = new Map<Duplex, Client>();
-  private readonly strangers = new Set<Duplex>();
+  private readonly strangers: Strangers<Duplex>;
   private readonly connections: Shares;
 
   constructor(private readonly options: ClientConnectionsOptions) {
     this.connections = new Shares(options.limits.share);
+    this.strangers = new Strangers(options.limits.strangers, (socket) => void socket.destroy());
   }
 
   get held(): Record<string, number> {
@@ -54,7 +56,7 @@ export class ClientConnections {
     if (this.clients.has(socket)) {
       return;
     }
-    const { dialer, ca, limits } = this.options;
+    const { dialer, ca } = this.options;
     const agent = new UpstreamAgent(dialer, ca);
     const client = this.add({
       socket,
@@ -66,11 +68,8 @@ export class ClientConnections {
       leaving: new Set(),
       inside: null,
     });
-    this.strangers.add(socket);
-    if (this.strangers.size > limits.strangers) {
-      const [oldest] = this.strangers;
-      oldest?.destroy();
-    }
+    // Pods have addresses of their own; those of processes and of relays are one for all.
+    this.strangers.add(socket, socket instanceof Socket ? (socket.remoteAddress ?? '') : '');
     socket.once('close', () => {
       this.strangers.delete(socket);
       agent.destroy();

@@ -84,4 +84,23 @@ describe('a share', () => {
     expect((await world.http(host)).status).toBe(200);
     silent.forEach((socket) => socket.destroy());
   });
+
+  it('of those who say nothing is taken from the place that has the most of them', async () => {
+    const quiet = connect({ port: world.port, host: '127.0.0.1', localAddress: '127.0.0.2' });
+    await until(() => world.proxy.held['strangers'] === 1);
+    const silent: Socket[] = [];
+    for (let index = 0; index < 5; index += 1) {
+      const socket = connect(world.port, '127.0.0.1');
+      silent.push(socket.resume());
+      await once(socket, 'connect');
+      await until(() => world.proxy.held['strangers'] === Math.min(index + 2, 3));
+    }
+    await until(() => silent.filter(({ destroyed }) => destroyed).length === 3);
+    const { host: name } = new URL(host);
+    const credential = proxyAuthorization('other', 'sandbox-2')['Proxy-Authorization'];
+    quiet.write(`GET ${host} HTTP/1.1\r\nHost: ${name}\r\nProxy-Authorization: ${credential}\r\n\r\n`);
+    const [answer]: Buffer[] = await once(quiet, 'data');
+    expect(String(answer)).toContain('200 OK');
+    [quiet, ...silent].forEach((socket) => socket.destroy());
+  });
 });

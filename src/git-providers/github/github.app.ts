@@ -69,7 +69,9 @@ const issuedSchema = z
 
 const statusSchema = z.object({ status: z.number() });
 
-const MAX_INSTALLATIONS = 100;
+/** The most that GitHub gives at once. */
+const PAGE = 100;
+const MAX_PAGES = 20;
 
 /**
  * What GitHub lets an App itself do, by a key of the operator: find its installations, and issue tokens of them
@@ -92,10 +94,18 @@ export class GithubApp {
     return await this.send(`GET ${path}`, {}, bounds, installationSchema);
   }
 
-  /** The first hundred. @throws GitProviderError */
+  /** The first two thousand. @throws GitProviderError */
   async installations(bounds: CallBounds): Promise<GithubInstallation[]> {
-    const path = `GET /app/installations?per_page=${MAX_INSTALLATIONS}`;
-    return (await this.send(path, {}, bounds, z.array(installationSchema))) ?? [];
+    const found: GithubInstallation[] = [];
+    for (let page = 1; page <= MAX_PAGES; page += 1) {
+      const path = `GET /app/installations?per_page=${PAGE}&page=${page}`;
+      const next = (await this.send(path, {}, bounds, z.array(installationSchema))) ?? [];
+      found.push(...next);
+      if (next.length < PAGE) {
+        break;
+      }
+    }
+    return found;
   }
 
   /** @throws GitProviderError with what its owner or the operator has to do where GitHub issues none */

@@ -52,6 +52,8 @@ export class InstallationTokens {
   private readonly kept = new BoundedCache<string, Kept>(MAX_TOKENS);
   /** Until a token ends, by the token. */
   private readonly repositories: BoundedCache<string, string>;
+  /** That tokens have had, which are few: by them a token is found in a text without a look at all others. */
+  private readonly lengths = new Set<number>();
 
   constructor(
     http: GitHttpClient,
@@ -87,6 +89,7 @@ export class InstallationTokens {
     const ttl = Math.max(expiresAt - this.clock.now(), 1);
     if (!this.repositories.has(token)) {
       this.repositories.set(token, repository, { ttl });
+      this.lengths.add(token.length);
     }
     return token;
   }
@@ -111,8 +114,10 @@ export class InstallationTokens {
   issuedIn(text: string): { token: string; repository: string }[] {
     const starts = [...text.matchAll(/ghs_/g)].map(({ index }) => index);
     return starts.flatMap((start) => {
-      const found = [...this.repositories.entries()].find(([token]) => text.startsWith(token, start));
-      return found === undefined ? [] : [{ token: found[0], repository: found[1] }];
+      const texts = [...this.lengths].map((length) => text.slice(start, start + length));
+      const token = texts.find((each) => this.repositories.has(each));
+      const repository = token === undefined ? undefined : this.repositories.peek(token);
+      return token === undefined || repository === undefined ? [] : [{ token, repository }];
     });
   }
 
@@ -145,9 +150,31 @@ export class InstallationTokens {
     const key = `owner ${installation.id} ${scope?.toSorted().join(' ') ?? '*'}`;
     const issued = await this.current(key, async () => {
       const permissions = granted(installation, 'service', {});
-      return await this.required.issue(installation, { repositories: scope, permissions }, this.bounds());
+      const issue = async (repositories: readonly string[] | null): Promise<IssuedToken> =>
+        await this.required.issue(installation, { repositories, permissions }, this.bounds());
+      try {
+        return await issue(scope);
+      } catch (error) {
+        const left = scope === null ? [] : await this.had(installation, scope);
+        // GitHub refuses all of a list for one that it does not know.
+        if (left.length === 0 || left.length === scope?.length) {
+          throw error;
+        }
+        const missing = names.filter((name) => !left.includes(name));
+        this.logger.warn('repositories of GITHUB_APP_FOR left out', { owner, repositories: missing });
+        return await issue(left);
+      }
     });
     return issued.token;
+  }
+
+  /** Those of its owner's repositories that an installation has. @throws GitProviderError */
+  private async had({ id, owner }: GithubInstallation, names: readonly string[]): Promise<string[]> {
+    const asked = names.map(async (name) => {
+      const found = await this.required.installationOf(`${owner}/${name}`, this.bounds());
+      return found?.id === id ? [name] : [];
+    });
+    return (await Promise.all(asked)).flat();
   }
 
   /**

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Client } from 'pg';
+import type { FakeServer } from '../../fakes/fake-server.js';
 import type { FakeWorld } from '../../fakes/fake-world.js';
 import type { GitHttpServer } from '../../fakes/git-http-server.js';
 import type { ScriptedLlm } from '../../../packages/agent-server/test/fakes/scripted-llm.js';
@@ -42,7 +43,10 @@ export class HostileWorld {
     const setup = await setupOf(backend);
     const environment = { ...setup.environment, ...options.environment };
     const nodeArgs = options.nodeArgs ?? [];
-    const journey = await JourneyWorld.open({ embedded: true, host: options.host ?? setup.host });
+    const host = options.host ?? setup.host;
+    // Where sandboxes have to reach the model and the git server, they may try the API of the git host, too.
+    const githubHost = options.host ?? '127.0.0.1';
+    const journey = await JourneyWorld.open({ embedded: true, host, githubHost });
     try {
       const service = await journey.start({ ...environment, ...(await setup.ofProcess?.()) }, nodeArgs);
       const world = new HostileWorld(backend, journey, setup, environment, nodeArgs, service);
@@ -92,6 +96,11 @@ export class HostileWorld {
   /** The git server behind `GITHUB_CLONE_URL`. */
   get git(): GitHttpServer {
     return this.journey.git;
+  }
+
+  /** The server behind `GITHUB_API_URL`. */
+  get github(): FakeServer {
+    return this.journey.github;
   }
 
   /** What the git host behind `GITHUB_API_URL` knows; its `token` opens it. */

@@ -1,6 +1,11 @@
+import { execFile } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
 import { foundInMemory } from '../../support/process-memory.js';
 import type { HostileWorld } from './hostile-world.js';
+
+const run = promisify(execFile);
 
 /** Which processes of a sandbox have a credential in memory, environment or arguments; they have to have its placeholder. */
 export async function inProcesses(
@@ -15,6 +20,16 @@ export async function inProcesses(
     throw new Error('the memory of the sandbox cannot be searched');
   }
   return found.some((each) => each !== placeholder) ? ['a process of the sandbox has it'] : [];
+}
+
+/** Whether files of sandboxes have a credential. */
+export async function filesWith({ dataDir }: HostileWorld, secrets: readonly string[]): Promise<string[]> {
+  const patterns = secrets.flatMap((secret) => ['-e', secret]);
+  // The agent still writes: files may come and go while it is looked through them.
+  const { stdout } = await run('grep', ['-rslF', ...patterns, path.join(dataDir, 'sandboxes')]).catch(
+    (error: { stdout: string }) => error,
+  );
+  return stdout === '' ? [] : ['a file of the sandbox has it'];
 }
 
 /** Loopback is the sandbox's own, so a host outside of it has another address of this machine. */

@@ -6,20 +6,19 @@ import {
   request,
   type RequestListener,
 } from 'node:http';
-import { createServer as createTlsServer, type Server as HttpsServer } from 'node:https';
+import type { Server as HttpsServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
-import { callbackify } from 'node:util';
+import { namedTlsServer } from '../../../../test/support/named-tls-server.js';
 import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 import type { ConnectionLimits } from '../../src/client-connections.js';
 import { EgressProxy } from '../../src/egress-proxy.js';
 import type { EgressPolicy, ReportedRequest } from '../../src/protocol.js';
-import { SandboxAuthorities } from '../../src/sandbox-authority.js';
 import { HttpServiceConnection } from '../../src/service-connection.js';
 import { FakeEgressService, KEY } from './fake-egress-service.js';
-import { CREDENTIAL, SANDBOX, samplePolicy, target } from './sample-policy.js';
+import { CREDENTIAL, SANDBOX, samplePolicy } from './sample-policy.js';
 import { newAuthority } from '../../src/new-authority.js';
 
 export interface Answer {
@@ -112,17 +111,8 @@ export class ProxyWorld {
   async startTlsHost(
     options: { authority?: EgressPolicy['authority'] } = {},
   ): Promise<{ port: number; server: HttpsServer }> {
-    const certificates = new SandboxAuthorities();
     const authority = options.authority ?? this.hostAuthority;
-    const server = createTlsServer(
-      {
-        SNICallback: (name, callback) => {
-          const context = callbackify(() => certificates.contextFor(authority, target(`https://${name}`)));
-          context((error, made) => callback(error, made));
-        },
-      },
-      (incoming, response) => void this.receive(incoming, response),
-    );
+    const server = namedTlsServer(authority, (incoming, response) => void this.receive(incoming, response));
     this.closing.push(() => stopServer(server));
     return { port: await startListening(server), server };
   }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { chmod, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
@@ -50,6 +50,7 @@ export class JourneyWorld {
     readonly git: GitHttpServer,
     readonly github: FakeServer,
     readonly hub: FakeWorld,
+    private readonly hostsFile: string | undefined,
   ) {
     this.adminKey = this.secrets.plant('administrator key');
     this.secrets.know('git token', hub.token);
@@ -61,24 +62,40 @@ export class JourneyWorld {
    * @param database one that is there already, in place of one on the server of the tests
    * @param host address of this machine at which sandboxes reach the model and the git server
    * @param githubHost address of this machine at which the service reaches the API of the git host
+   * @param hosts addresses by the names that the service and what it starts know them by; needs root
    */
   static async open({
     embedded = false,
     database = null as TestDatabase | null,
     host = '127.0.0.1',
     githubHost = '127.0.0.1',
+    hosts = null as Record<string, string> | null,
   } = {}): Promise<JourneyWorld> {
     const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'journey-')));
     // Sandboxes run as other users where we are root.
     await chmod(folder, 0o711);
-    const hub = { ...sampleWorld(), token: `git-token-${randomBytes(12).toString('hex')}` };
+    const hostsFile = hosts === null ? undefined : path.join(folder, 'hosts');
+    if (hostsFile !== undefined) {
+      const lines = Object.entries({ localhost: '127.0.0.1', ...hosts }).map(
+        ([name, at]) => `${at} ${name}\n`,
+      );
+      await writeFile(hostsFile, lines.join(''), { mode: 0o644 });
+    }
+    const hub: FakeWorld = { ...sampleWorld(), token: `git-token-${randomBytes(12).toString('hex')}` };
     return new JourneyWorld(
       path.join(folder, 'data'),
       embedded ? null : (database ?? (await createTestDatabase())),
       await ScriptedLlm.start(script, { host }),
-      await startGitHttpServer(`x-access-token:${hub.token}`, host),
+      await startGitHttpServer(
+        (presented) =>
+          [hub.token, ...(hub.app?.issued.keys() ?? [])].some(
+            (token) => presented === `x-access-token:${token}`,
+          ),
+        host,
+      ),
       await startFakeGithub(hub, { host: githubHost }),
       hub,
+      hostsFile,
     );
   }
 
@@ -112,6 +129,7 @@ export class JourneyWorld {
     const service = await startServiceProcess({
       cwd: path.dirname(this.dataDir),
       nodeArgs,
+      ...(this.hostsFile && { hostsFile: this.hostsFile }),
       onSpawn,
       environment: {
         ...(this.database && {

@@ -1,0 +1,161 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import { startPackageRegistries } from '../../fakes/fake-package-registries.js';
+import { githubApp } from '../../support/github-app.js';
+import { hasIsolatedProcesses, OWN_ADDRESS } from '../../support/isolated-processes.js';
+import { foundInMemory } from '../../support/process-memory.js';
+import { reservedPort } from '../../support/reserved-port.js';
+import type { ApiClient, Json } from './support/api-client.js';
+import { JourneyWorld, LLM_KEY } from './support/journey-world.js';
+import { message, onMessage, shell } from './support/script.js';
+
+const run = promisify(execFile);
+/** Sandboxes see no programs but the system's. */
+const OF_SYSTEM = ['npm --version', 'python3 -c "import ensurepip, venv"'].every(
+  (command) => spawnSync('sh', ['-c', command], { env: { PATH: '/usr/bin:/bin' } }).status === 0,
+);
+const canRun = process.getuid?.() === 0 && OWN_ADDRESS !== undefined && hasIsolatedProcesses() && OF_SYSTEM;
+
+const REPOSITORY = 'octo/app';
+const BRANCH = 'fix/it';
+const SETUP =
+  'python3 -m venv .venv && .venv/bin/pip install tiny-slipway && .venv/bin/pip uninstall -y tiny-slipway\n';
+// Whatever registry and authorities a machine has for its own users.
+const NPM = `NPM_CONFIG_GLOBALCONFIG=/dev/null npm install tiny-slipway && node -p "require('tiny-slipway')"`;
+const PIP = '.venv/bin/pip install --no-cache-dir --retries 0 tiny-slipway';
+const COMMIT = `git checkout -qb ${BRANCH} && git add package.json && git commit -qm 'Use tiny-slipway'`;
+/** The walk of docs/operations/recipes.md. */
+const EGRESS = {
+  default: 'deny',
+  allow: ['npm'],
+  setup: { default: 'deny', allow: ['npm', 'pypi'] },
+};
+
+(canRun ? describe : describe.skip)('a sealed sandbox (root, bubblewrap, npm and venv of the system)', () => {
+  jest.setTimeout(400_000);
+  const host = String(OWN_ADDRESS);
+  // One of loopback has port 443 for itself, and nothing leads there but the proxy.
+  const address = `127.46.${process.pid % 251}.${1 + (process.ppid % 250)}`;
+  const { app, environment } = githubApp();
+  let registries: Awaited<ReturnType<typeof startPackageRegistries>>;
+  let world: JourneyWorld;
+  let user: ApiClient;
+  let id: string;
+  let sandboxId: string;
+
+  const saidBy = async (words: string): Promise<string> => {
+    await user.say(id, words);
+    await user.eventOf(id, (event) => JSON.stringify(event).includes(`"${words}"`));
+    await user.conversationIn(id, 'finished', 'error');
+    return JSON.stringify((await user.eventsOfKind(id, 'ObservationEvent')).at(-2));
+  };
+  const isDenied =
+    (name: string) =>
+    (event: Json): boolean =>
+      jsonText(event, 'key') === 'EgressDenied' && jsonText(event, 'value', 'host') === name;
+
+  beforeAll(async () => {
+    registries = await startPackageRegistries(address);
+    const hosts = Object.fromEntries(registries.names.map((name) => [name, address]));
+    world = await JourneyWorld.open({ host, githubHost: host, hosts });
+    world.hub.app = app;
+    const certificate = path.join(path.dirname(world.dataDir), 'authority.pem');
+    await writeFile(certificate, registries.certificate);
+    await world.git.commit(REPOSITORY, 'main', {
+      'package.json': '{"name": "app", "version": "1.0.0"}\n',
+      '.openhands/setup.sh': SETUP,
+    });
+    await world.start({
+      ...environment,
+      NODE_EXTRA_CA_CERTS: certificate,
+      SANDBOX_CREDENTIALS: 'outside',
+      SANDBOX_EGRESS_PORT: String(await reservedPort()),
+      SANDBOX_NETWORK_ALLOW: `${address}/32`,
+    });
+    user = await world.createUser();
+    await user.post('/api/v1/secrets/git-providers', { provider_tokens: { github: { installation: true } } });
+    onMessage('take what you need', (results) =>
+      results.length === 0
+        ? call('terminal', { command: NPM })
+        : results.length === 1
+          ? call('terminal', { command: PIP })
+          : call('finish', { message: 'That is all.' }),
+    );
+    onMessage('open the pull request', (results) =>
+      results.length === 0
+        ? call('terminal', { command: COMMIT })
+        : results.length === 1
+          ? call('create_pull_request', {
+              source_branch: BRANCH,
+              title: 'Use tiny-slipway',
+              body: 'It is tiny.',
+            })
+          : call('finish', { message: 'It is open.' }),
+    );
+    const start = { selected_repository: REPOSITORY, egress: EGRESS, ...message('take what you need') };
+    ({ id, sandboxId } = await user.started(start));
+    await user.conversationIn(id, 'finished', 'error');
+  });
+
+  afterAll(async () => {
+    app.issued.forEach((_issued, token) => world.secrets.know('git token', token));
+    await world.close();
+    await registries.close();
+  });
+
+  it('has a package of pip in its setup, one of npm in its work, and none of pip then', async () => {
+    const [ofNpm, ofPip] = await user.eventsOfKind(id, 'ObservationEvent');
+    expect(JSON.stringify(ofNpm)).toContain('given by npm');
+    expect(JSON.stringify(ofPip)).toMatch(/403 Forbidden|ERROR: No matching distribution/);
+    expect(registries.asked.filter((each) => each.startsWith('files.'))).toHaveLength(1);
+    const denied = await user.eventOf(id, isDenied('pypi.org'));
+    expect(jsonAt(denied, 'value')).toMatchObject({ port: 443, reason: 'rule', rule: null, phase: 'agent' });
+  });
+
+  it('has the package of pip once its owner allows that, and once alone', async () => {
+    // In this order: what is asked for first counts last.
+    for (const name of ['files.pythonhosted.org', 'pypi.org']) {
+      await user.post(`/api/v1/sandboxes/${sandboxId}/egress/allow`, { host: name, once: true });
+    }
+    const install = `until ${PIP}; do sleep 1; done; .venv/bin/python -c 'import tiny_slipway; print(tiny_slipway.said)'`;
+    expect(await saidBy(shell(install))).toContain('given by pip');
+    const again = `.venv/bin/pip uninstall -qy tiny-slipway; ${PIP} || echo not-twice`;
+    expect(await saidBy(shell(again))).toContain('not-twice');
+  });
+
+  it('pushes by a token of the App for its repository alone, and has the pull request opened', async () => {
+    expect(await saidBy('open the pull request')).toContain('Opened pull request');
+    expect(await world.git.show(REPOSITORY, BRANCH, '%s')).toBe('Use tiny-slipway');
+    const opened = world.hub.changeRequests.find(({ title }) => title === 'Use tiny-slipway');
+    expect(opened).toMatchObject({ repository: REPOSITORY, sourceBranch: BRANCH, targetBranch: 'main' });
+    const pushes = world.git.requests.filter(({ url }) => url.endsWith('/git-receive-pack'));
+    const used = pushes.map(({ credentials }) => app.issued.get(String(credentials).replace(/^.*:/, '')));
+    expect(used.map((issued) => issued?.repositories)).toEqual(pushes.map(() => ['app']));
+    expect(used).not.toHaveLength(0);
+  });
+
+  it('has no credential in its environments, memory and files', async () => {
+    const key = environment['GITHUB_APP_PRIVATE_KEY']?.split('\n')[1] ?? '';
+    const values = [...app.issued.keys(), LLM_KEY, key];
+    const [row] = await world.query(
+      'SELECT placeholder FROM sandbox_placeholders WHERE sandbox_id = $1 LIMIT 1',
+      [sandboxId],
+    );
+    const placeholder = String(row?.['placeholder']);
+    const pids = world.sandboxProcesses(sandboxId);
+    const found = await Promise.all(pids.map((pid) => foundInMemory(pid, [...values, placeholder])));
+    expect([...new Set(found.flat())]).toEqual([placeholder]);
+    const folder = path.join(world.dataDir, 'sandboxes');
+    for (const value of values) {
+      const { stdout } = await run('grep', ['-rslF', '-e', value, folder]).catch(
+        (error: { stdout: string }) => error,
+      );
+      expect(stdout).toBe('');
+    }
+  });
+});
