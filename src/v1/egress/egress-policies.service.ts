@@ -6,7 +6,8 @@ import {
   OUTSIDE_MAX_AGE_SECONDS,
   OutsideCredentials,
 } from '../app-conversations/outside-credentials/outside-credentials.js';
-import { NO_HOSTS, SandboxEgress, SETUP_MAX_AGE_SECONDS } from '../sandboxes/lifecycle/egress-access.js';
+import { SandboxEgress, SETUP_MAX_AGE_SECONDS } from '../sandboxes/lifecycle/egress-access.js';
+import { NO_HOSTS } from '../sandboxes/lifecycle/sandbox-rules.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 import { configuredHosts } from '../sandboxes/sandbox-backend.factory.js';
 import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';

@@ -4,7 +4,7 @@ import type { EgressPhase, EgressRules } from '@slipway/egress-proxy/protocol.js
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { type EgressRuleSet, GIT_HOSTS } from '../../config/egress-rules.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
-import { NO_HOSTS, SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
+import { NO_HOSTS, SandboxRules } from '../sandboxes/lifecycle/sandbox-rules.js';
 import type { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { type AllowedHost, type OpenedHosts, wholeHost } from './open-hosts.js';
 
@@ -16,7 +16,7 @@ export class SandboxLayers {
   constructor(
     private readonly specs: SandboxSpecs,
     private readonly rulebook: EgressRulebook,
-    private readonly egress: SandboxEgress,
+    private readonly rules: SandboxRules,
   ) {}
 
   /** @param opened hosts that are open in each layer which does not deny them, or says methods or paths for them */
@@ -34,7 +34,7 @@ export class SandboxLayers {
     };
     const spec = this.specs.find(sandbox.specId);
     const firm = spec === null ? [NO_HOSTS] : this.rulebook.layersOf(spec);
-    const own = await this.egress.ownLayers(sandbox);
+    const own = await this.rules.own(sandbox);
     return {
       phase,
       layers: [...firm.map((each) => toLayer(each, false)), ...own.map((each) => toLayer(each, true))],

@@ -8,7 +8,7 @@ import { SettingsRepository } from '../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
-import { ownRules } from './lifecycle/egress-access.js';
+import { ownRules } from './lifecycle/sandbox-rules.js';
 import { type SandboxSettings, toLaunch, toOverrides } from './lifecycle/launch-plan.js';
 import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
 import { deadlineSeconds } from './sandbox-status.js';

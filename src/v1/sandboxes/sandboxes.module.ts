@@ -18,6 +18,7 @@ import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.
 import { DriftDetector } from './lifecycle/drift.js';
 import { IdleReaper, LostHostReaper, IdlenessProbe } from './lifecycle/idle-reaper.js';
 import { SandboxEgress } from './lifecycle/egress-access.js';
+import { SandboxRules } from './lifecycle/sandbox-rules.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { AgentServerProbe, SandboxStarter } from './lifecycle/sandbox-starter.js';
@@ -104,6 +105,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     AgentServerProbe,
     LaunchPlanner,
     SandboxEgress,
+    SandboxRules,
     SandboxReconciler,
     DriftDetector,
     IdleReaper,
@@ -121,6 +123,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     SandboxCallback,
     SandboxCreator,
     SandboxEgress,
+    SandboxRules,
     SandboxEvents,
     SandboxKeyQueries,
     SandboxLifecycleRepository,

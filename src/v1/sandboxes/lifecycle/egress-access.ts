@@ -5,42 +5,22 @@ import { Clock } from '../../../common/clock.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { CredentialsPlace } from '../../../config/credentials-place.js';
-import { EgressRulebook } from '../../../config/egress-rulebook.js';
-import type { EgressRuleSet } from '../../../config/egress-rules.js';
-import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import type { EgressAccess, EgressKind } from '@slipway/sandboxes/sandbox-backend.js';
-import { type EgressMode, isRestricted, type OwnRules, type Sandbox } from '../sandbox.entity.js';
+import { type EgressMode, isRestricted, type Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { EGRESS_AUTHORITY, isSandboxId } from '../session-key.js';
 import { type WarmSandbox, WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
+import { type RuledSandbox, SandboxRules } from './sandbox-rules.js';
 
 const authoritySchema = z.object({ certificate: z.string(), key: z.string() });
 /** Certificate and key in PEM. */
 export type SandboxAuthority = z.infer<typeof authoritySchema>;
 
-/** Of a specification, or of rules, that cannot be read any more. */
-export const NO_HOSTS: EgressRuleSet = { default: 'deny', allow: [], deny: [] };
-
 /** For how long a proxy may go on by the rules of a setup, in seconds. */
 export const SETUP_MAX_AGE_SECONDS = 1;
 /** By then every proxy has asked again, and has ended what they alone allowed: it compares once a second. */
 const SETUP_OVER_MS = 3_000;
-
-/** Rules as they were written in settings, the user's and the organization's, and in a start; those that name a list that is gone let nothing pass. */
-export function ownRules(
-  written: Readonly<Record<OwnRules['from'], object | null>>,
-  rulebook: EgressRulebook,
-): OwnRules[] {
-  return (['organization', 'settings', 'start'] as const).flatMap((from) => {
-    const given = written[from];
-    return given === null ? [] : [{ from, rules: rulebook.read(given).rules ?? NO_HOSTS }];
-  });
-}
-
-const ofSettings = ({ from }: OwnRules): boolean => from !== 'start';
-
-type RuledSandbox = Pick<Sandbox, 'egressRules'>;
 
 /** The way out of sandboxes that have rules: the credential for the proxy, and the authority by which it opens TLS. */
 @Injectable()
@@ -48,11 +28,10 @@ export class SandboxEgress {
   private prepare: () => Promise<void> = () => Promise.resolve();
 
   constructor(
-    private readonly rulebook: EgressRulebook,
+    private readonly rules: SandboxRules,
     private readonly sandboxes: SandboxRepository,
     private readonly warm: WarmSandboxRepository,
     private readonly specs: SandboxSpecs,
-    private readonly settings: SettingsRepository,
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
     private readonly place: CredentialsPlace,
@@ -66,7 +45,7 @@ export class SandboxEgress {
 
   /** What its sandboxes need the proxy for; null: nothing. */
   mode(spec: SandboxSpec, sandbox: RuledSandbox | null = null): EgressMode | null {
-    const hasRules = this.layers(spec, sandbox).length > 0;
+    const hasRules = this.rules.of(spec, sandbox).length > 0;
     const isOutside = this.place.isOutside(spec.runtime);
     return hasRules ? (isOutside ? 'both' : 'rules') : isOutside ? 'credentials' : null;
   }
@@ -113,7 +92,7 @@ export class SandboxEgress {
       : {
           port: this.config.egress.port,
           isOnlyWay: mode !== 'credentials',
-          opensTls: mode !== 'rules' || this.opensTls(spec, sandbox),
+          opensTls: mode !== 'rules' || this.rules.opensTls(spec, sandbox),
           derivation: this.cipher.derive(purpose('')),
         };
   }
@@ -141,25 +120,13 @@ export class SandboxEgress {
       return;
     }
     const spec = this.specs.find(sandbox.specId);
-    const now = await this.ownLayers(sandbox);
-    const all = [...now, ...(spec === null ? [] : this.layers(spec, sandbox))];
+    const now = await this.rules.own(sandbox);
+    const all = [...now, ...(spec === null ? [] : this.rules.of(spec, sandbox))];
     if (all.some(({ setup }) => setup !== undefined)) {
       await this.sandboxes.update(id, { egressSetup: 'closing' });
       await this.clock.wait(SETUP_OVER_MS);
     }
     await this.sandboxes.update(id, { egressSetup: null });
-  }
-
-  /** Rules that it has besides those of the operator, as they are at this moment. */
-  async ownLayers({
-    userId,
-    egressRules,
-  }: Pick<Sandbox, 'userId' | 'egressRules'>): Promise<EgressRuleSet[]> {
-    const written = egressRules?.some(ofSettings) ? (await this.settings.effective(userId)).egress : null;
-    return (egressRules ?? []).map(({ from, rules }) => {
-      const current = from === 'start' ? null : (written?.[from] ?? null);
-      return current === null ? rules : (this.rulebook.read(current).rules ?? NO_HOSTS);
-    });
   }
 
   private accessOf(
@@ -169,23 +136,6 @@ export class SandboxEgress {
   ): EgressAccess {
     const credential = `${id}.${this.cipher.derive(purpose(id))}`;
     return { port, credential, authority: opensTls ? certificate : null, isOnlyWay };
-  }
-
-  private layers(spec: SandboxSpec, sandbox: RuledSandbox | null): EgressRuleSet[] {
-    const own = sandbox?.egressRules ?? [];
-    return [...this.rulebook.layersOf(spec), ...own.map(({ rules }) => rules)];
-  }
-
-  /** Whether requests have to be seen for the rules to be kept; those of settings may say so later. */
-  private opensTls(spec: SandboxSpec, sandbox: RuledSandbox): boolean {
-    const entries = this.layers(spec, sandbox).flatMap(({ allow, setup }) => [
-      ...allow,
-      ...(setup?.allow ?? []),
-    ]);
-    return (
-      sandbox.egressRules?.some(ofSettings) === true ||
-      entries.some(({ methods, paths }) => methods !== undefined || paths !== undefined)
-    );
   }
 
   /** Whose credential this is; null for any other text. Which of the two a sandbox is changes with its claim. */
