@@ -150,8 +150,8 @@ export class InstallationTokens {
     const key = `owner ${installation.id} ${scope?.toSorted().join(' ') ?? '*'}`;
     const issued = await this.current(key, async () => {
       const permissions = granted(installation, 'service', {});
-      const issue = async (repositories: readonly string[] | null): Promise<IssuedToken> =>
-        await this.required.issue(installation, { repositories, permissions }, this.bounds());
+      const issue = async (within: readonly string[] | null): Promise<IssuedToken> =>
+        await this.required.issue(installation, { repositories: within, permissions }, this.bounds());
       try {
         return await issue(scope);
       } catch (error) {
