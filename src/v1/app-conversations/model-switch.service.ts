@@ -62,8 +62,7 @@ export class ModelSwitchService {
         llm,
         parameters: settings.llm_parameters,
         price,
-        conceal: async (request) =>
-          (await this.outside.concealer(target, use)).update(request),
+        conceal: async (request) => (await this.outside.concealer(target, use)).update(request),
       });
       await this.conversations.update(userId, id, {
         llmModel: model,
