@@ -299,12 +299,11 @@ describe('keys of an agent of the operator’s list', () => {
     expect(secrets).toMatchObject({ OWN_KEY: { value: `key ${injection?.placeholder}` } });
   });
 
-  it('open those hosts, whatever the rules of the sandbox say', async () => {
+  it('open those hosts for themselves, whatever the rules of the sandbox say', async () => {
     const target = await started({ agent: 'acp:coder', egress: { default: 'deny' } });
     const { layers } = await egressPolicy(app, backend, target.sandboxId);
-    expect(layers).toMatchObject([
-      { default: 'deny', allow: expect.arrayContaining([{ host: 'generativelanguage.googleapis.com' }]) },
-    ]);
+    const host = { host: 'generativelanguage.googleapis.com', isOwn: true };
+    expect(layers).toMatchObject([{ default: 'deny', allow: expect.arrayContaining([host]) }]);
   });
 
   it.each([

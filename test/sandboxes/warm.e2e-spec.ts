@@ -203,7 +203,6 @@ describe('warm sandboxes with a way out of their own', () => {
       sandbox: warm,
       phase: 'setup',
       layers: [{ default: 'deny', allow: [], deny: [] }],
-      open: [],
       injections: [],
       networks: [],
       once: [],

@@ -86,6 +86,6 @@ export class EgressPoliciesService {
 
 /** Of a sandbox without an owner, until it has one: no answer is kept, and in a setup not even while the service is away. */
 function closedPolicy(sandbox: string, authority: EgressPolicy['authority']): EgressPolicy {
-  const nothing = { open: [], injections: [], networks: [], once: [] };
+  const nothing = { injections: [], networks: [], once: [] };
   return { sandbox, phase: 'setup', layers: [NO_HOSTS], ...nothing, authority, maxAgeSeconds: 0 };
 }
