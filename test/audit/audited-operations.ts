@@ -183,7 +183,7 @@ const CHANGES: Record<string, Change> = {
     as: (_scene, admin) => admin,
   },
   stop_organization_conversation: {
-    actions: ['conversation.take_over', 'sandbox.pause'],
+    actions: ['conversation.pause', 'conversation.take_over', 'sandbox.pause'],
     of: conversation,
     as: (_scene, admin) => admin,
     meanwhile: (scene) => scene.finishPause(),

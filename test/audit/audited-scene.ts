@@ -75,12 +75,14 @@ async function makeScene(app: TestApp, hosts: GitHosts) {
   const { key, address } = agent;
   const sandbox = await rows.sandbox(user.id, { key, address, egressMode: 'rules' });
   const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
-  const { id } = await rows.conversation(user.id, {
+  const conversation = {
     sandboxId: sandbox.id,
     llmModel: 'first',
     selectedRepository: 'octo/app',
-    gitProvider: 'github',
-  });
+    gitProvider: 'github' as const,
+  };
+  // What the agent server says of it, which arrives at a moment of its own.
+  const { id } = await rows.conversation(user.id, conversation, { executionStatus: 'idle' });
   agent.open(id);
   const post = async (path: string, body: object): Promise<unknown> => {
     const response = await fetch(`${app.url}${path}`, {
