@@ -62,8 +62,8 @@ const TOLD_AGAIN_MS = 1_000 * (OUTSIDE_MAX_AGE_SECONDS + 1);
 const MIN_LENGTH = 8;
 
 /**
- * Credentials that stay outside of sandboxes (`SANDBOX_CREDENTIALS=outside`): the model's key, git tokens, keys of tool servers
- * and of the search, secrets with hosts.
+ * Credentials that stay outside of sandboxes: keys of models and of agents of others, git tokens, keys of tool servers and of the
+ * search, secrets with hosts.
  */
 @Injectable()
 export class OutsideCredentials {
