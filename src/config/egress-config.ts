@@ -19,7 +19,7 @@ const PROXY_KEY = /^[\w+/=.-]{32,256}$/;
 export class EgressConfig {
   @FromVariable(
     'SANDBOX_EGRESS',
-    'What all sandboxes may reach, by name; a specification (`egress`) can only narrow it. They then reach everything through a proxy of the service, and hosts of the model, of git and of tool servers stay open. By default nothing is restricted.',
+    'What all sandboxes may reach, by name; a specification (`egress`) can only narrow it. They then reach everything through a proxy of the service, and what agents cannot do without (models, git, tool servers) stays open. By default nothing is restricted.',
     {
       form: 'JSON, such as `{"default":"deny","allow":["common","*.example.com"],"deny":[]}`',
       convert: (text) => parseJson(text) ?? text,

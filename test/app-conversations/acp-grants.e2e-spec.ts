@@ -1,15 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import request from 'supertest';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
-import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
+import { builtRequest } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
-import { sampleStartRequest } from '../support/sample-start-request.js';
 import { TokensClient } from '../support/tokens-client.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -83,20 +80,7 @@ describe('what an agent of the operator’s list is given', () => {
   afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
   async function atStart(agent: string | null, who = user, model: string | null = null): Promise<unknown> {
-    const request = sampleStartRequest({ agent, llm_model: model });
-    const builder = app.app.get(AgentRequestBuilder);
-    const { configuration } = await builder.check(who.id, request, AGENT_DIALECTS.slipway);
-    return await builder.build({
-      userId: who.id,
-      startId: randomUUID(),
-      conversationId: randomUUID(),
-      workingDir: '/workspace/project',
-      ports: [],
-      request,
-      configuration,
-      secrets: new Map([['OWN', VALUES.own]]),
-      dialect: AGENT_DIALECTS.slipway,
-    });
+    return await builtRequest(app, who, { agent, llm_model: model, own: new Map([['OWN', VALUES.own]]) });
   }
 
   /** After a pause, a restart, or a stop for want of a key. */

@@ -1,11 +1,9 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
-import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { type StartRequest, StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { builtRequest } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
@@ -51,7 +49,7 @@ describe('what an agent gets of the git tokens', () => {
     [{ git: 'read', selected_repository: null }, ['DEPLOY_KEY'], [], null],
   ])('%j', async (limits, variables, shown, own) => {
     const given = sampleStartRequest({ ...OWN, ...limits });
-    const sent = await atStart(given);
+    const sent = await builtRequest(app, user, given);
     expect(Object.keys(Object(jsonAt(sent, 'body', 'secrets'))).toSorted()).toEqual(variables);
     const git = Object(jsonAt(sent, 'body', 'slipway', 'git'));
     const expected = [
@@ -85,7 +83,7 @@ describe('what an agent gets of the git tokens', () => {
         allowsMaintainers: false,
       };
       const work_place = { head, push: git === 'write' ? ('head' as const) : ('none' as const) };
-      const sent = await atStart(sampleStartRequest({ ...OWN, git, secret_names: [], work_place }));
+      const sent = await builtRequest(app, user, { ...OWN, git, secret_names: [], work_place });
       const places = git === 'none' ? [] : ['octo/app', 'mona/app'];
       const { origin } = hosts.github;
       expect(jsonAt(sent, 'body', 'slipway', 'git')).toMatchObject({
@@ -97,26 +95,10 @@ describe('what an agent gets of the git tokens', () => {
   );
 
   it('is nothing but its variables where the agent server is of others', async () => {
-    const sent = await atStart(sampleStartRequest({ ...OWN, git: 'read' }), AGENT_DIALECTS.stock);
+    const sent = await builtRequest(app, user, { ...OWN, git: 'read', dialect: 'stock' });
     expect(Object.keys(Object(jsonAt(sent, 'body', 'secrets')))).toEqual(['DEPLOY_KEY']);
     expect(JSON.stringify(sent)).not.toContain(hosts.worlds.github.token);
   });
-
-  async function atStart(given: StartRequest, dialect = AGENT_DIALECTS.slipway): Promise<unknown> {
-    const builder = app.app.get(AgentRequestBuilder);
-    const { configuration } = await builder.check(user.id, given, dialect);
-    return await builder.build({
-      userId: user.id,
-      startId: randomUUID(),
-      conversationId: randomUUID(),
-      workingDir: '/workspace/project',
-      ports: [],
-      request: given,
-      configuration,
-      secrets: new Map(),
-      dialect,
-    });
-  }
 });
 
 describe('a part of a conversation', () => {

@@ -5,15 +5,13 @@ import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
-import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { builtRequest } from '../support/built-request.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { egressPolicy } from '../support/egress-policy.js';
-import { sampleStartRequest } from '../support/sample-start-request.js';
 import { StartsClient } from '../support/starts-client.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -53,22 +51,8 @@ describe('a stock agent server whose credentials stay outside', () => {
   };
   const sentTo = async (target: RunningSandbox): Promise<string> => {
     const outside = app.app.get(OutsideCredentials, { strict: false });
-    const builder = app.app.get(AgentRequestBuilder, { strict: false });
-    const dialect = AGENT_DIALECTS.stock;
-    const given = sampleStartRequest({});
-    const { configuration } = await builder.check(owner.id, given, dialect);
-    const built = await builder.build({
-      userId: owner.id,
-      startId: randomUUID(),
-      conversationId: randomUUID(),
-      workingDir: '/workspace',
-      ports: [],
-      request: given,
-      configuration,
-      secrets: new Map(),
-      shown: await outside.shownSecrets(target),
-      dialect,
-    });
+    const shown = await outside.shownSecrets(target);
+    const built = await builtRequest(app, owner, { dialect: 'stock', shown });
     const concealer = await outside.concealer(target, { profile: null, model: null, stock: true });
     return built.problem === null ? JSON.stringify(await concealer.start(built.body)) : built.problem;
   };

@@ -6,31 +6,36 @@ import type { StartRequest } from '../../src/v1/app-conversations/start-task.ent
 import type { TestApp, TestUser } from './create-test-app.js';
 import { sampleStartRequest } from './sample-start-request.js';
 
-export interface Start extends Partial<StartRequest> {
+type NewConversation = Parameters<AgentRequestBuilder['build']>[0];
+
+export interface Start
+  extends Partial<StartRequest>, Partial<Pick<NewConversation, 'startId' | 'shown' | 'hasOwnImage'>> {
   dialect?: keyof typeof AGENT_DIALECTS;
-  hasOwnImage?: boolean;
+  /** Secrets of the request, in clear. */
+  own?: NewConversation['secrets'];
 }
 
 /** What a start of a user would send to the agent server. */
 export async function builtRequest(
   { app }: TestApp,
   { id: userId }: TestUser,
-  { dialect = 'slipway', hasOwnImage = false, ...given }: Start = {},
-): Promise<unknown> {
+  { dialect = 'slipway', startId = randomUUID(), own = new Map(), shown, hasOwnImage, ...given }: Start = {},
+): ReturnType<AgentRequestBuilder['build']> {
   const builder = app.get(AgentRequestBuilder);
   const request = sampleStartRequest(given);
   const { configuration } = await builder.check(userId, request, AGENT_DIALECTS[dialect]);
   return await builder.build({
     userId,
-    startId: randomUUID(),
+    startId,
     conversationId: randomUUID(),
     workingDir: '/workspace/project',
     ports: [],
     request,
     configuration,
-    secrets: new Map(),
+    secrets: own,
     dialect: AGENT_DIALECTS[dialect],
-    hasOwnImage,
+    ...(shown && { shown }),
+    ...(hasOwnImage && { hasOwnImage }),
   });
 }
 

@@ -1,6 +1,10 @@
 import { request, type IncomingMessage, type ServerResponse } from 'node:http';
 import path from 'node:path';
 import { egressVariables } from '@slipway/sandboxes/launch-variables.js';
+import {
+  MODEL_HEADERS,
+  MODEL_MEMBERS,
+} from '../../src/v1/app-conversations/outside-credentials/credential-places.js';
 import { newPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.js';
 import { CREDENTIAL, injection, SANDBOX } from '../../packages/egress-proxy/test/support/sample-policy.js';
 import { ProxyWorld } from '../../packages/egress-proxy/test/support/proxy-world.js';
@@ -30,9 +34,9 @@ export class OutsideHost {
     const { origin, pathname } = new URL(server);
     world.answer = (incoming, response) => passOn(world, origin, incoming, response);
     const placeholder = newPlaceholder(key);
-    const headers = ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key'];
     const hosts = [{ host: 'host.example', port }];
-    world.allow({ injections: [injection({ placeholder, value: key, hosts, headers, query: ['key'] })] });
+    const places = { hosts, headers: MODEL_HEADERS, query: MODEL_MEMBERS };
+    world.allow({ injections: [injection({ placeholder, value: key, ...places })] });
     const program = { kind: 'native' as const, image: null };
     const access = {
       port: world.port,

@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
-import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
+import { builtRequest } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
@@ -61,21 +60,9 @@ describe('an agent whose user has our tool server among the tool servers', () =>
   };
 
   it('gets the key of its conversation for it, and never the key in the settings', async () => {
-    const builder = app.app.get(AgentRequestBuilder);
-    const { configuration } = await builder.check(user.id, REQUEST, AGENT_DIALECTS.slipway);
     const startId = randomUUID();
-    for (const dialect of [AGENT_DIALECTS.slipway, AGENT_DIALECTS.stock]) {
-      const sent = await builder.build({
-        userId: user.id,
-        startId,
-        conversationId: randomUUID(),
-        workingDir: '/workspace/project',
-        ports: [],
-        request: REQUEST,
-        configuration,
-        secrets: new Map(),
-        dialect,
-      });
+    for (const dialect of ['slipway', 'stock'] as const) {
+      const sent = await builtRequest(app, user, { ...REQUEST, startId, dialect });
       expect(serversOf(sent, 'body', 'agent', 'mcp_config')).toEqual(expected(startId));
     }
   });

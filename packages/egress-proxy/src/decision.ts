@@ -1,4 +1,11 @@
-import type { Denial, EgressHost, EgressInjection, EgressPolicy, EgressRules } from './protocol.js';
+import type {
+  AllowedHost,
+  Denial,
+  EgressHost,
+  EgressInjection,
+  EgressPolicy,
+  EgressRules,
+} from './protocol.js';
 import { matchesPattern } from './path-pattern.js';
 import { canonicalPath, matchesPath, type Target } from './target.js';
 
@@ -21,7 +28,6 @@ export type Decision =
 
 /** What of a policy decides. */
 type DecidingPolicy = Pick<EgressPolicy, 'layers'>;
-type AllowedHost = EgressRules['allow'][number];
 
 interface Named {
   host: string;

@@ -50,6 +50,7 @@ const rulesSchema = z.object({
   yieldsOnce: z.boolean().optional(),
 });
 export type EgressRules = z.infer<typeof rulesSchema>;
+export type AllowedHost = EgressRules['allow'][number];
 
 /** A credential that stays outside: where a placeholder becomes its value. */
 export const egressInjectionSchema = z.object({
@@ -67,6 +68,7 @@ export const egressInjectionSchema = z.object({
   model: z.string().optional(),
 });
 export type EgressInjection = z.infer<typeof egressInjectionSchema>;
+export type InjectionPlace = EgressInjection['hosts'][number];
 
 export const policySchema = z.object({
   sandbox: z.string(),

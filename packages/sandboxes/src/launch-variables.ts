@@ -81,8 +81,7 @@ export function proxyDestinations(
 const LATE_PROXY = 'SLIPWAY_LATE_PROXY';
 
 /**
- * Returns the variables of a sandbox that reaches nothing but through its own proxy, and whose program runs on the service's
- * Node.js.
+ * Returns the variables by which programs of a sandbox use its own proxy; our agent server runs on the service's Node.js.
  * @param host where the sandbox finds the proxy
  */
 export function egressVariables(
@@ -113,8 +112,8 @@ function inBothCases(name: string, value: string): [string, string][] {
 }
 
 /**
- * Python knows no `*.suffix`. The `fetch` of Node.js wants brackets around an address of IPv6; httpx, which SDKs of models use, makes no
- * request at all where one is in brackets.
+ * Python knows no `*.suffix`. An address of IPv6 has no brackets, which the `fetch` of Node.js wants (`exemptIfInRange`): httpx,
+ * which SDKs of models use, makes no request at all where one has them.
  */
 function spelled(exemption: string): string {
   const [, address] = /^\[(.*)\]$/.exec(exemption) ?? [];

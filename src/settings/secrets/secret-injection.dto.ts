@@ -47,7 +47,7 @@ class SecretInjectDto {
 /** What a request says of where a secret goes, and when; for secrets of any owner. */
 export class SecretInjectionDto implements InjectionChange {
   @TextList(
-    'Hosts (`name`, `name:port`, `*.name`) that the value is sent to, by https alone unless one is written `http://name`. Where credentials stay outside (`SANDBOX_CREDENTIALS=outside`), sandboxes hold a placeholder, and a proxy puts the value in towards these. Absent keeps the stored ones; null or none: the value is in sandboxes, in clear.',
+    'Hosts (`name`, `name:port`, `*.name`) that the value is sent to, by https alone unless one is written `http://name`. Where credentials stay outside (`SANDBOX_CREDENTIALS`), sandboxes hold a placeholder, and a proxy puts the value in towards these. Absent keeps the stored ones; null or none: the value is in sandboxes, in clear.',
     {
       nullable: true,
       form: { maxItems: MAX_HOSTS },

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EgressInjection, EgressRules } from '@slipway/egress-proxy/protocol.js';
+import type { AllowedHost, InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { AppConfig } from '../../config/app-config.js';
 import { parseEgressHost } from '../../config/egress-rules.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
@@ -16,8 +16,6 @@ import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';
 
 type HeldSandbox = Pick<Sandbox, 'id' | 'userId' | 'egressMode'>;
-
-export type AllowedHost = EgressRules['allow'][number];
 
 export interface OpenedHosts {
   open: readonly AllowedHost[];
@@ -67,7 +65,7 @@ export class OpenHosts {
     };
   }
 
-  private async models({ id, userId }: HeldSandbox): Promise<EgressInjection['hosts']> {
+  private async models({ id, userId }: HeldSandbox): Promise<InjectionPlace[]> {
     const [rows, profiles, used] = await Promise.all([
       ofOwners(userId, async (owner) => await this.settings.load(owner)),
       ofOwners(userId, async (owner) => await this.profiles.list(owner)),
@@ -98,7 +96,7 @@ export function wholeHost({ host, port }: AllowedHost): AllowedHost {
   return port === undefined ? { host } : { host, port };
 }
 
-function ownPlace(place: EgressInjection['hosts'][number]): AllowedHost {
+function ownPlace(place: InjectionPlace): AllowedHost {
   return { ...place, isOwn: true };
 }
 

@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { WEB_PORTS, names } from '@slipway/egress-proxy/decision.js';
-import type { EgressPhase, EgressRules } from '@slipway/egress-proxy/protocol.js';
+import type { AllowedHost, EgressPhase, EgressRules } from '@slipway/egress-proxy/protocol.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { type EgressRuleSet, GIT_HOSTS } from '../../config/egress-rules.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { NO_HOSTS, SandboxRules } from '../sandboxes/lifecycle/sandbox-rules.js';
 import type { Sandbox } from '../sandboxes/sandbox.entity.js';
-import { type AllowedHost, type OpenedHosts, wholeHost } from './open-hosts.js';
+import { type OpenedHosts, wholeHost } from './open-hosts.js';
 
 type RuledSandbox = Pick<Sandbox, 'userId' | 'specId' | 'egressRules' | 'egressSetup'>;
 

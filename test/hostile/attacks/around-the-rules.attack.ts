@@ -1,13 +1,15 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import path from 'node:path';
 import { jsonText } from '@slipway/common/json-access.js';
+import { filesWith } from '../../support/files-with.js';
 import { reservedPort } from '../../support/reserved-port.js';
 import { startListening } from '../../support/start-listening.js';
 import { message, shell } from '../../system/journeys/support/script.js';
 import { type Attack, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
-import { filesWith, inProcesses, ownAddress } from '../support/outside-sandbox.js';
+import { inProcesses, ownAddress } from '../support/outside-sandbox.js';
 
 const OWN = 'octo/sealed';
 const OTHER = 'octo/gist';
@@ -126,6 +128,7 @@ async function attack(
     [alice.sandboxId],
   );
   const placeholder = String(row?.['placeholder']);
+  const files = await filesWith(path.join(world.dataDir, 'sandboxes'), secrets);
   const found = [
     ...(['other', 'datagrams', 'loopback'] as const)
       .filter((name) => seen[name] !== '')
@@ -149,7 +152,7 @@ async function attack(
       .map(({ path }) => `the git host was asked for ${path}`),
     ...(agent.includes('"injections"') ? ["the service tells a sandbox its proxy's values"] : []),
     ...(secrets.some((secret) => agent.includes(secret)) ? ['the agent has seen a credential'] : []),
-    ...(await filesWith(world, secrets)),
+    ...files.map((file) => `${file} has a credential`),
     ...(await inProcesses(world, alice.sandboxId, { secrets, placeholder })),
   ];
   return { held: found.length === 0, seen: found.join(', ') || JSON.stringify(answers) };

@@ -1,5 +1,4 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { networkInterfaces } from 'node:os';
 import { jsonText } from '@slipway/common/json-access.js';
 import { reservedPort } from '../../support/reserved-port.js';
 import { startListening, stopServer } from '../../support/start-listening.js';
@@ -7,6 +6,7 @@ import { until } from '../../support/until.js';
 import { message, shell } from '../../system/journeys/support/script.js';
 import { type Attack, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
+import { ownAddress } from '../support/outside-sandbox.js';
 
 const REPOSITORY = 'octo/set-up';
 const CURL = 'curl -s -o /dev/null -m 10';
@@ -130,14 +130,4 @@ async function listen(host: string, servers: Server[]): Promise<Listener> {
   });
   servers.push(server);
   return { address: `${host}:${await startListening(server, 0, host)}`, asked, open };
-}
-
-function ownAddress(): string {
-  const found = Object.values(networkInterfaces())
-    .flatMap((list) => list ?? [])
-    .find(({ family, internal }) => family === 'IPv4' && !internal);
-  if (found === undefined) {
-    throw new Error('this machine has no address but loopback');
-  }
-  return found.address;
 }

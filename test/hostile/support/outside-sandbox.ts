@@ -1,11 +1,6 @@
-import { execFile } from 'node:child_process';
-import { networkInterfaces } from 'node:os';
-import path from 'node:path';
-import { promisify } from 'node:util';
+import { OWN_ADDRESS } from '../../support/isolated-processes.js';
 import { foundInMemory } from '../../support/process-memory.js';
 import type { HostileWorld } from './hostile-world.js';
-
-const run = promisify(execFile);
 
 /** Which processes of a sandbox have a credential in memory, environment or arguments; they have to have its placeholder. */
 export async function inProcesses(
@@ -22,23 +17,10 @@ export async function inProcesses(
   return found.some((each) => each !== placeholder) ? ['a process of the sandbox has it'] : [];
 }
 
-/** Whether files of sandboxes have a credential. */
-export async function filesWith({ dataDir }: HostileWorld, secrets: readonly string[]): Promise<string[]> {
-  const patterns = secrets.flatMap((secret) => ['-e', secret]);
-  // The agent still writes: files may come and go while it is looked through them.
-  const { stdout } = await run('grep', ['-rslF', ...patterns, path.join(dataDir, 'sandboxes')]).catch(
-    (error: { stdout: string }) => error,
-  );
-  return stdout === '' ? [] : ['a file of the sandbox has it'];
-}
-
-/** Loopback is the sandbox's own, so a host outside of it has another address of this machine. */
+/** @throws Error on a machine that has none */
 export function ownAddress(): string {
-  const found = Object.values(networkInterfaces())
-    .flatMap((list) => list ?? [])
-    .find(({ family, internal }) => family === 'IPv4' && !internal);
-  if (found === undefined) {
+  if (OWN_ADDRESS === undefined) {
     throw new Error('this machine has no address but loopback');
   }
-  return found.address;
+  return OWN_ADDRESS;
 }

@@ -1,11 +1,11 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { startPackageRegistries } from '../../fakes/fake-package-registries.js';
+import { filesWith } from '../../support/files-with.js';
 import { githubApp } from '../../support/github-app.js';
 import { hasIsolatedProcesses, OWN_ADDRESS } from '../../support/isolated-processes.js';
 import { foundInMemory } from '../../support/process-memory.js';
@@ -14,7 +14,6 @@ import type { ApiClient, Json } from './support/api-client.js';
 import { JourneyWorld, LLM_KEY } from './support/journey-world.js';
 import { message, onMessage, shell } from './support/script.js';
 
-const run = promisify(execFile);
 /** Sandboxes see no programs but the system's. */
 const OF_SYSTEM = ['npm --version', 'python3 -c "import ensurepip, venv"'].every(
   (command) => spawnSync('sh', ['-c', command], { env: { PATH: '/usr/bin:/bin' } }).status === 0,
@@ -150,12 +149,6 @@ const EGRESS = {
     const pids = world.sandboxProcesses(sandboxId);
     const found = await Promise.all(pids.map((pid) => foundInMemory(pid, [...values, placeholder])));
     expect([...new Set(found.flat())]).toEqual([placeholder]);
-    const folder = path.join(world.dataDir, 'sandboxes');
-    for (const value of values) {
-      const { stdout } = await run('grep', ['-rslF', '-e', value, folder]).catch(
-        (error: { stdout: string }) => error,
-      );
-      expect(stdout).toBe('');
-    }
+    expect(await filesWith(path.join(world.dataDir, 'sandboxes'), values)).toEqual([]);
   });
 });

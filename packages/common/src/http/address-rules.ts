@@ -226,7 +226,10 @@ function matches(entry: string, host: string, port: string): boolean {
   return host.endsWith(`.${suffix}`) || (!belowOnly && (host === suffix || host === `[${suffix}]`));
 }
 
-/** Adds the host to `no_proxy` if a range there has it, or an address of IPv6 without brackets is it. Call it before a `fetch`, which reads the variable each time. */
+/**
+ * Adds the host to `no_proxy` as `fetch` knows it, if a range there has it, or it stands there as an address of IPv6 without
+ * brackets. Call it before a `fetch`, which reads the variable each time.
+ */
 export function exemptIfInRange({ hostname }: URL, environment: NodeJS.ProcessEnv): void {
   const noProxy = environment['no_proxy'] ?? environment['NO_PROXY'] ?? '';
   const entries = proxyExemptions(noProxy);

@@ -35,7 +35,7 @@ const NEWLINE = 0x0a;
 
 /** A body that was read whole before it goes on. */
 export class HeldBody {
-  /** It has a question for its usage. */
+  /** It goes on with a request for usage. */
   isAsking: boolean;
   private isSentPlain = false;
 

@@ -1,11 +1,9 @@
-import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { TOKEN_VARIABLES } from '../../../git-providers/git-servers.js';
 import { type AcpAgent, namesIn, OPEN_SETTINGS } from '../agent-request/acp-agents.js';
 import type { AgentSettings } from '../agent-request/agent-settings.js';
 import { below, hostPlaces, placeAt } from './credential-places.js';
-
-type Place = EgressInjection['hosts'][number];
 
 /** Variables from which known agents read a key: the one that says where it goes, and where it goes without that. */
 const KEY_VARIABLES = new Map<string, { address: string | null; usual: string | null }>([
@@ -30,7 +28,7 @@ export interface AgentKey {
   /** The variable that has it itself. */
   literal: string | null;
   /** Where it goes; null: that is not known. None: to the sandbox's own loopback, where no proxy is on the way. */
-  places: Place[] | null;
+  places: InjectionPlace[] | null;
 }
 
 /** Keys of the operator's entry, and where the agent sends each: as `hosts` says, as its variables say, or to the vendor. */
@@ -53,7 +51,7 @@ export function agentKeys(
   return [...keys.values()];
 }
 
-function placesOf(agent: AcpAgent, variable: string, base: string): Place[] | null {
+function placesOf(agent: AcpAgent, variable: string, base: string): InjectionPlace[] | null {
   if (agent.hosts.length > 0) {
     return hostPlaces(agent.hosts);
   }

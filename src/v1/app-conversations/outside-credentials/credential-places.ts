@@ -1,11 +1,9 @@
-import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { isAzure, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { PUBLIC_GIT_SERVERS, type GitServerAddresses } from '../../../config/git-config.js';
 import { parseSecretHost, type SecretInjection } from '../../../settings/secrets/secret-injection.js';
 import type { ProviderType } from '../../../git-providers/git-provider.js';
-
-type Place = EgressInjection['hosts'][number];
 
 /** Where values are put in, besides Basic credentials. */
 export const MODEL_HEADERS = ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key'];
@@ -16,7 +14,7 @@ const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
 const AZURE_PATHS = ['/openai/*', '/anthropic/*'];
 
 /** None where no model is called; null where the proxy is not on the way: the model is at the sandbox's own loopback. */
-export function modelPlaces(model: string, baseUrl: string | null): Place[] | null {
+export function modelPlaces(model: string, baseUrl: string | null): InjectionPlace[] | null {
   const endpoint = modelEndpoint(model, baseUrl);
   const address = 'problem' in endpoint ? null : URL.parse(endpoint.baseUrl ?? ANTHROPIC_URL);
   // A host of a rule, `*.name` would stand for all names below.
@@ -32,7 +30,7 @@ const COMMON_PROVIDERS =
   /^((anthropic|cerebras|deepseek|fireworks_ai|gemini|groq|mistral|openai|openrouter|perplexity|together_ai|xai)\/|gpt-|o\d)/;
 
 /** Of a stock agent server, which appends paths of its own to what it is given; null: it alone knows where, or it is the sandbox's own loopback. */
-export function stockModelPlaces(model: string, baseUrl: string | null): Place[] | null {
+export function stockModelPlaces(model: string, baseUrl: string | null): InjectionPlace[] | null {
   const places = modelPlaces(model, baseUrl);
   const given = URL.parse(baseUrl ?? '');
   if (places === null || (given === null && !COMMON_PROVIDERS.test(model))) {
@@ -57,7 +55,7 @@ export function repositoryPlaces(
   cloneUrl: string,
   servers: Readonly<Record<string, GitServerAddresses>>,
   hasGraphql: boolean,
-): Place[] {
+): InjectionPlace[] {
   const url = new URL(cloneUrl);
   if (isLoopbackHost(url.hostname)) {
     return [];
@@ -72,7 +70,7 @@ function apiPlaces(
   cloneUrl: string,
   servers: Readonly<Record<string, GitServerAddresses>>,
   hasGraphql: boolean,
-): Place[] {
+): InjectionPlace[] {
   const server = servers[provider];
   const isPublic = server !== undefined && cloneUrl.startsWith(`${server.cloneUrl}/`);
   const root = isPublic ? server.cloneUrl : new URL(cloneUrl).origin;
@@ -94,7 +92,7 @@ function apiPlaces(
   return [placeAt(address, hasGraphql && provider !== 'bitbucket' ? [...paths, graphql] : paths)];
 }
 
-function filePlaces(host: string, path: string): Place[] {
+function filePlaces(host: string, path: string): InjectionPlace[] {
   return host === PUBLIC_GIT_SERVERS.github.host
     ? [
         { host: 'uploads.github.com', paths: [`/repos${path}/*`] },
@@ -105,16 +103,16 @@ function filePlaces(host: string, path: string): Place[] {
 }
 
 /** Of a secret that names its hosts. */
-export function secretPlaces({ hosts, methods, paths }: SecretInjection): Place[] {
+export function secretPlaces({ hosts, methods, paths }: SecretInjection): InjectionPlace[] {
   return hostPlaces(hosts).map((host) => ({ ...host, ...(methods && { methods }), ...(paths && { paths }) }));
 }
 
 /** @param hosts as secrets name theirs */
-export function hostPlaces(hosts: readonly string[]): Place[] {
+export function hostPlaces(hosts: readonly string[]): InjectionPlace[] {
   return hosts.flatMap((text) => parseSecretHost(text) ?? []);
 }
 
-export function placeAt({ hostname, port, protocol }: URL, paths: string[]): Place {
+export function placeAt({ hostname, port, protocol }: URL, paths: string[]): InjectionPlace {
   return {
     host: hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, ''),
     ...(port !== '' && { port: Number(port) }),

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import type { EgressInjection, InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { within } from '@slipway/common/async.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
@@ -113,7 +113,7 @@ export class GitInjections {
   }
 
   /** Of a repository that a token is for. */
-  placesOf(provider: ProviderType, cloneUrl: string): EgressInjection['hosts'] {
+  placesOf(provider: ProviderType, cloneUrl: string): InjectionPlace[] {
     const { git, egress } = this.config;
     return repositoryPlaces(provider, cloneUrl, git.servers, egress.gitGraphql);
   }
@@ -152,7 +152,7 @@ export class GitInjections {
   }
 
   /** @param host that the user's token is for; null: the public one */
-  readPlacesOf(pattern: ReadablePattern, host: string | null): EgressInjection['hosts'] {
+  readPlacesOf(pattern: ReadablePattern, host: string | null): InjectionPlace[] {
     const { provider } = pattern;
     if (host === null) {
       return readPlaces(pattern, this.config.git.servers[provider]);

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EgressInjection, EgressRules } from '@slipway/egress-proxy/protocol.js';
+import type { AllowedHost, EgressInjection, InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
@@ -51,7 +51,6 @@ import {
   toolInjection,
 } from './tool-credentials.js';
 
-type AllowedHost = EgressRules['allow'][number];
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId' | 'hasCredentialsOutside'>;
 
 /** For how long a proxy may go on with an answer, in seconds. */
@@ -62,8 +61,8 @@ const TOLD_AGAIN_MS = 1_000 * (OUTSIDE_MAX_AGE_SECONDS + 1);
 const MIN_LENGTH = 8;
 
 /**
- * Credentials that stay outside of sandboxes (`SANDBOX_CREDENTIALS=outside`): the model's key, git tokens, keys of tool servers
- * and of the search, secrets with hosts.
+ * Credentials that stay outside of sandboxes: keys of models and of agents of others, git tokens, keys of tool servers and of the
+ * search, secrets with hosts.
  */
 @Injectable()
 export class OutsideCredentials {
@@ -352,7 +351,7 @@ export class OutsideCredentials {
     { profile, model, stock }: ModelSource,
   ): Promise<{
     value: string;
-    hosts: EgressInjection['hosts'] | null;
+    hosts: InjectionPlace[] | null;
     model: string;
     baseUrl: string | null;
   } | null> {

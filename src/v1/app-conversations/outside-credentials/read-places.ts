@@ -1,10 +1,8 @@
-import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { type GitServerAddresses, PUBLIC_GIT_SERVERS } from '../../../config/git-config.js';
 import type { ReadablePattern } from '../../../config/readable-repositories.js';
 import { placeAt } from './credential-places.js';
-
-type Place = EgressInjection['hosts'][number];
 
 const READING = ['GET', 'HEAD'];
 
@@ -12,7 +10,10 @@ const READING = ['GET', 'HEAD'];
  * Where other repositories are read: clones, archives, files and packages, and nothing that changes one (`git-receive-pack`, the
  * rest of the API). They are patterns alone, so that a proxy that does not know them puts nothing in.
  */
-export function readPlaces(pattern: ReadablePattern, { cloneUrl, apiUrl }: GitServerAddresses): Place[] {
+export function readPlaces(
+  pattern: ReadablePattern,
+  { cloneUrl, apiUrl }: GitServerAddresses,
+): InjectionPlace[] {
   const url = new URL(cloneUrl);
   if (isLoopbackHost(url.hostname)) {
     return [];
@@ -36,7 +37,7 @@ export function readPlaces(pattern: ReadablePattern, { cloneUrl, apiUrl }: GitSe
   ];
 }
 
-function at(address: URL, methods: string[], patterns: string[]): Place {
+function at(address: URL, methods: string[], patterns: string[]): InjectionPlace {
   return { ...placeAt(address, []), methods, patterns };
 }
 
@@ -67,12 +68,12 @@ function apiPatterns({ provider, path, isWide }: ReadablePattern, root: string):
   }
 }
 
-function read(host: string, ...patterns: string[]): Place {
+function read(host: string, ...patterns: string[]): InjectionPlace {
   return at(new URL(`https://${host}`), READING, patterns);
 }
 
 /** Files and packages of github.com are at hosts of their own. */
-function githubPlaces({ path, isWide }: ReadablePattern): Place[] {
+function githubPlaces({ path, isWide }: ReadablePattern): InjectionPlace[] {
   const [owner = ''] = path.split('/');
   const files = `/${path}/*`;
   return [

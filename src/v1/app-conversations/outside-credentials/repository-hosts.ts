@@ -1,13 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { GitInjections } from './git-injections.js';
 import { PlaceholderRepository } from './placeholder.repository.js';
-
-type Place = EgressInjection['hosts'][number];
 
 interface ConnectedHost {
   addresses: string[];
@@ -41,7 +39,7 @@ export class RepositoryHosts {
   }
 
   /** Of repositories with a token, and of those that are cloned without. */
-  async places(userId: string, sandboxId: string): Promise<Place[]> {
+  async places(userId: string, sandboxId: string): Promise<InjectionPlace[]> {
     const [kept, working, starting, readable, hosts] = await Promise.all([
       this.placeholders.ofRepositories(sandboxId),
       this.conversations.repositoriesInSandbox(sandboxId),

@@ -120,9 +120,8 @@ export class BackendReadiness
     const problems = [this.callback.problem, specsProblem(this.specs.all(), this.backend.kind)];
     problems.filter((problem) => problem !== null).forEach((problem) => this.logger.warn(problem));
     this.credentials.decide((runtime) => this.backend.proxyObstacle(runtime));
-    const ours = this.specs.all().filter(({ program }) => program.kind === 'native');
-    const place = ours.length === 0 ? [] : [this.credentials.line(ours.map(({ runtime }) => runtime))];
-    [...lines, ...place].forEach(({ level, text }) => this.logger[level](text));
+    const place = this.credentials.line(this.specs.all().map(({ runtime }) => runtime));
+    [...lines, place].forEach(({ level, text }) => this.logger[level](text));
   }
 }
 

@@ -22,7 +22,7 @@ export const SETUP_MAX_AGE_SECONDS = 1;
 /** By then every proxy has asked again, and has ended what they alone allowed: it compares once a second. */
 const SETUP_OVER_MS = 3_000;
 
-/** The way out of sandboxes that have rules: the credential for the proxy, and the authority by which it opens TLS. */
+/** The way out of sandboxes that need the proxy: the credential for it, and the authority by which it opens TLS. */
 @Injectable()
 export class SandboxEgress {
   private prepare: () => Promise<void> = () => Promise.resolve();
@@ -61,9 +61,7 @@ export class SandboxEgress {
       : isRestricted(mode) !== isRestricted(sandbox.egressMode);
   }
 
-  /**
-   * Undefined where nothing is restricted. A sandbox has an authority from its first start with rules until one without.
-   */
+  /** Undefined where it needs no proxy. A sandbox has an authority from its first start with one until one without. */
   async access(spec: SandboxSpec, sandbox: Sandbox): Promise<EgressAccess | undefined> {
     const egressMode = this.mode(spec, sandbox);
     const kind = this.kind(spec, sandbox);
@@ -84,7 +82,7 @@ export class SandboxEgress {
     return this.accessOf(sandbox.id, kind, authority);
   }
 
-  /** What the way out of such a sandbox has in common with others; undefined where nothing is restricted. */
+  /** What the way out of such a sandbox has in common with others; undefined where it needs no proxy. */
   kind(spec: SandboxSpec, sandbox: RuledSandbox): EgressKind | undefined {
     const mode = this.mode(spec, sandbox);
     return mode === null
@@ -150,7 +148,7 @@ export class SandboxEgress {
     return sandbox !== null ? { sandbox } : warm && { warm };
   }
 
-  /** Returns null before its first start with rules. */
+  /** Returns null before its first start with a proxy. */
   authorityOf({ id, egressAuthority }: Pick<Sandbox, 'id' | 'egressAuthority'>): SandboxAuthority | null {
     return egressAuthority === null
       ? null

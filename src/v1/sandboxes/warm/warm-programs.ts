@@ -90,7 +90,7 @@ export class WarmPrograms {
     return (await Promise.all(plans)).flat();
   }
 
-  /** What the sandbox's network is there for, where one of the plan is what such a start would make; else undefined. */
+  /** Null unless one of the plan is what such a start would make. */
   suits(plan: WarmPlan, spec: SandboxSpec, wanted: WantedSandbox): { egressMode: EgressMode | null } | null {
     return isDeepStrictEqual(this.template(spec, wanted), plan.template)
       ? { egressMode: this.egress.mode(spec, wanted) }
