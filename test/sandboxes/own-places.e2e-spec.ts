@@ -79,6 +79,18 @@ describe('a sandbox with rules, whose credentials are outside', () => {
     }
   });
 
+  it('opens no host that only its own agent server says a conversation there calls', async () => {
+    const user = await member();
+    const { sandboxId } = await begun(user, { egress: RULES });
+    const rows = new ConversationRows(app);
+    const model = (host: string): object => ({ llmModel: 'openai/m', llmBaseUrl: `https://${host}/v1` });
+    await rows.conversation(user.id, { sandboxId, ...model('models.example') });
+    await rows.conversation(user.id, { sandboxId, ...model('eve.example'), adopted: true });
+    const policy = await egressPolicy(app, backend, sandboxId);
+    expect(decided(policy, 'POST https://models.example/v1/chat/completions')).toBe('own');
+    expect(decided(policy, 'POST https://eve.example/v1/chat/completions')).toBe('rule');
+  });
+
   it('reaches all of the git hosts of its user where a rule says so', async () => {
     const policy = await policyOf(await member(), { egress: { allow: ['git'] } });
     expect(decided(policy, 'GET https://api.github.com/gists')).toBe('open');

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { LaunchTemplate } from '@slipway/sandboxes/sandbox-backend.js';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { type LaunchTemplate, SandboxBackendUnavailableError } from '@slipway/sandboxes/sandbox-backend.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { WarmSandbox, WarmSandboxRepository } from '../../src/v1/sandboxes/warm/warm-sandbox.repository.js';
@@ -9,7 +9,7 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { egressPolicy } from '../support/egress-policy.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { createTestDatabase, execute, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -364,20 +364,28 @@ describe('warm sandboxes of one service after another', () => {
     }
   });
 
-  it('that were claimed end before they have a key, if their way out would be another one by then', async () => {
-    const [warm = ''] = await start({ SANDBOX_WARM: '1', SANDBOX_CREDENTIALS: 'outside' });
-    const gate = Promise.withResolvers<void>();
-    backend.script.gate = gate.promise;
-    expect((await me.create()).id).toBe(warm);
-    await until(() => backend.callsOf(warm).includes('start'));
-    const { user } = me;
-    await app.close();
-    backend.script.gate = null;
-    app = await open({ SANDBOX_CREDENTIALS: 'inside' });
-    await new SandboxesClient(app.url, user).reach(warm, 'RUNNING');
-    expect(backend.callsOf(warm)).toEqual(['warm', 'start', 'pause', 'resume']);
-    expect(backend.box(warm).launch.egress).toBeUndefined();
-  });
+  it.each([
+    ['the next worker', 1],
+    ['the first worker, at its second attempt', 0],
+  ])(
+    'that were claimed end, if their way out would be another one by then, by %s',
+    async (_who, attempts) => {
+      const [warm = ''] = await start({ SANDBOX_WARM: '1', SANDBOX_CREDENTIALS: 'outside' });
+      const gate = Promise.withResolvers<void>();
+      backend.script.gate = gate.promise;
+      expect((await me.create()).id).toBe(warm);
+      await until(() => backend.callsOf(warm).includes('start'));
+      const { user } = me;
+      await app.close();
+      await execute(database.url, `UPDATE sandboxes SET attempts = ${attempts}`);
+      backend.script.gate = null;
+      jest.spyOn(backend, 'pause').mockRejectedValueOnce(new SandboxBackendUnavailableError('It is away.'));
+      app = await open({ SANDBOX_CREDENTIALS: 'inside' });
+      await new SandboxesClient(app.url, user).reach(warm, 'RUNNING');
+      expect(backend.callsOf(warm)).toEqual(['warm', 'start', 'pause', 'pause', 'resume']);
+      expect(backend.box(warm).launch.egress).toBeUndefined();
+    },
+  );
 
   it('are replaced when they end by themselves, later and later', async () => {
     let [id = ''] = await start({ SANDBOX_WARM: '1' });

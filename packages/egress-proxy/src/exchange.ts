@@ -95,7 +95,7 @@ export class Exchange {
       throw denied(denial, target, { rule });
     }
     this.isAllowedOnce = true;
-    return { isOwnOnly: false };
+    return firm;
   }
 
   private async useOnce(target: Target): Promise<boolean> {

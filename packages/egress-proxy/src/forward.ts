@@ -94,6 +94,7 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     target,
     isRead: echoes.length > 0 || isCall,
     isUpgrade: upgrade !== null,
+    isOwnOnly,
   });
   const sent = injectCredentials(policy, { target, path, method }, headers);
   const guard = {

@@ -141,6 +141,8 @@ describe('hasForeignCredential', () => {
     [false, '/', [['Sec-WebSocket-Protocol', `realtime, openai-insecure-api-key.${PLACEHOLDER}`]]],
     [true, '/?a=b;key=strangers', []],
     [true, '/?key=strangers', []],
+    [true, '/?oauth_token=strangers', []],
+    [true, '/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=strangers', []],
     [true, '/?a=b&%6Bey=strangers', []],
     [true, '/', [['Authorization', 'Bearer ghp_0000placeholderOfAnotherSandbox00000000']]],
   ])('%s: %s %j', (isForeign, path, headers) => {

@@ -117,7 +117,17 @@ const CREDENTIAL_HEADERS = new Set([
   'deploy-token',
   'x-auth-token',
 ]);
-const CREDENTIAL_MEMBERS = new Set(['key', 'api_key', 'access_token', 'private_token', 'job_token']);
+const CREDENTIAL_MEMBERS = new Set([
+  'key',
+  'api_key',
+  'access_token',
+  'private_token',
+  'job_token',
+  // Of all APIs of Google, and of AWS.
+  'oauth_token',
+  'bearer_token',
+  'x-amz-signature',
+]);
 /** A user beside a placeholder; 39 is the longest login of a git host, and the shortest token that stands alone is longer. */
 const USER = /^[\w.+-]{0,39}$|^[^\s@:]{1,64}@[^\s@:]{1,189}$/;
 const NO_PASSWORD = ['', 'x-oauth-basic'];

@@ -65,14 +65,23 @@ interface Sending {
   /** Its answer is read: for values that come back, and for what it cost. */
   isRead: boolean;
   isUpgrade: boolean;
+  /** With a credential of the sandbox or none. */
+  isOwnOnly: boolean;
 }
 
 /** The headers that go on to the host: those of the request without what concerns this connection alone. */
-export function sentHeaders(request: IncomingMessage, { target, isRead, isUpgrade }: Sending): HeaderLines {
+export function sentHeaders(
+  request: IncomingMessage,
+  { target, isRead, isUpgrade, isOwnOnly }: Sending,
+): HeaderLines {
   const lines = headerLines(request);
   const dropped = new Set([...HOP_BY_HOP, ...namedByConnection(lines), 'host', 'expect']);
   if (isRead) {
     UNMASKABLE.forEach((name) => dropped.add(name));
+  }
+  if (isOwnOnly) {
+    // A session may be that of a stranger. Programs keep cookies of answers without being told, so it is no reason to refuse.
+    dropped.add('cookie');
   }
   dropped.delete('content-length');
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers;

@@ -287,6 +287,20 @@ describe('a request in opened TLS', () => {
     ]);
   });
 
+  it('carries no credential of a stranger past the operator where it is allowed once', async () => {
+    world.allow({
+      layers: [{ ...denying([]), yieldsOnce: true }, denying([{ host: 'api.example', port, isOwn: true }])],
+      once: [`api.example:${port}`],
+    });
+    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    const secure = await world.tls(`api.example:${port}`);
+    const ask = async (headers = {}) => reason(await world.over(secure, `${url}/`, { headers }));
+    expect([await ask(), await ask({ Authorization: 'Bearer foreign' })]).toEqual([
+      200,
+      'denied; reason=credential',
+    ]);
+  });
+
   it('opens no tunnel in a tunnel', async () => {
     withCredential();
     const secure = await world.tls(`api.example:${port}`);

@@ -392,6 +392,15 @@ describe('credentials', () => {
   });
 });
 
+it('takes no session of a stranger to a host that is open for own credentials alone', async () => {
+  const cookie = async (isOwn: boolean): Promise<string | undefined> => {
+    world.allow({ layers: [denying([{ host: 'api.example', port, isOwn }])] });
+    await world.http(`${host}/`, { headers: { Cookie: 'session=of-a-stranger' } });
+    return world.received.at(-1)?.headers['cookie'];
+  };
+  expect([await cookie(true), await cookie(false)]).toEqual([undefined, 'session=of-a-stranger']);
+});
+
 describe('allowed once', () => {
   it('lets one request pass, and uses nothing up where the rules let it', async () => {
     const once = [`api.example:${port}`];

@@ -5,9 +5,10 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { until } from '../../../test/support/until.js';
+import type { EgressPolicy } from '../src/protocol.js';
 import { UsageEventFilter } from '../src/model-calls/usage-request.js';
-import { ProxyWorld } from './support/proxy-world.js';
-import { injection, PLACEHOLDER } from './support/sample-policy.js';
+import { ProxyWorld, proxyAuthorization } from './support/proxy-world.js';
+import { CREDENTIAL, injection, PLACEHOLDER } from './support/sample-policy.js';
 
 const USAGE = { prompt_tokens: 12, completion_tokens: 3 };
 const QUESTION = ',"stream_options":{"include_usage":true}';
@@ -24,12 +25,17 @@ describe('a stream of chat completions', () => {
   let host: string;
   let url: string;
 
+  const allow = (changes: Partial<EgressPolicy> = {}, credential = CREDENTIAL): void => {
+    const hosts = [{ host: 'api.example', port: Number(new URL(url).port) }];
+    world.allow({ injections: [injection({ hosts, model: 'openai/m' })], ...changes }, credential);
+  };
+
   beforeEach(async () => {
     world = await ProxyWorld.start();
     const { port } = await world.startTlsHost();
     host = `api.example:${port}`;
     url = `https://${host}/v1/chat/completions`;
-    world.allow({ injections: [injection({ hosts: [{ host: 'api.example', port }], model: 'openai/m' })] });
+    allow();
     // As OpenAI's, which counts where it is asked to.
     world.answer = (_request, response) => {
       const isAsked = world.received.at(-1)?.body.includes('"include_usage":true') === true;
@@ -110,6 +116,24 @@ describe('a stream of chat completions', () => {
       expect(bodies()).toEqual([ASKING, BODY, BODY]);
     },
   );
+
+  it('is asked of other sandboxes whatever one of them has had its host refuse', async () => {
+    const { answer } = world;
+    // As where the host has fetched an image by then, from a server of the sandbox.
+    world.answer = (incoming, response) =>
+      world.received.length === 1 ? response.writeHead(400).end('no such image') : answer(incoming, response);
+    await post(BODY);
+    await post(BODY);
+    allow({ sandbox: 'sandbox-2' }, 'other');
+    const { socket } = await world.connect(host, {
+      credential: null,
+      headers: proxyAuthorization('other', 'sandbox-2'),
+    });
+    const secure = await world.handshake(socket, 'api.example');
+    await world.over(secure, url, { method: 'POST', headers: bearer, body: BODY });
+    secure.destroy();
+    expect(bodies()).toEqual([ASKING, BODY, BODY, ASKING]);
+  });
 
   it('is asked again where the call was wrong itself', async () => {
     world.answer = (_incoming, response) => response.writeHead(400).end('no such model');

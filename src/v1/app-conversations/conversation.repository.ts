@@ -58,7 +58,7 @@ const ADOPT = `
 
 const MODELS_IN_SANDBOX = `
   SELECT DISTINCT llm_model AS model, nullif(llm_base_url, '') AS "baseUrl"
-  FROM app_conversations WHERE sandbox_id = $1`;
+  FROM app_conversations WHERE sandbox_id = $1 AND NOT adopted`;
 
 const REPOSITORIES_IN_SANDBOX = `
   SELECT DISTINCT selected_repository AS repository, coalesce(git_provider, 'github') AS provider
@@ -257,7 +257,10 @@ export class ConversationRepository {
     }
   }
 
-  /** Each model that conversations in a sandbox call, and where; null for the provider's own address. */
+  /**
+   * Each model that conversations in a sandbox call, and where; null for the provider's own address. Of adopted ones only their sandbox
+   * says that.
+   */
   async modelsInSandbox(sandboxId: string): Promise<{ model: string | null; baseUrl: string | null }[]> {
     return await this.conversations.query(MODELS_IN_SANDBOX, [sandboxId]);
   }

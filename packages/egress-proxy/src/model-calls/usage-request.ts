@@ -93,7 +93,7 @@ export class HeldBody {
 /** Has streams of chat completions tell their usage where the program does not ask for it: they tell none otherwise. */
 export class UsageRequests {
   private readonly held = new Shares(HELD_OF_SANDBOX);
-  /** Hosts that refuse the member, each with the path. */
+  /** Hosts that refuse the member, each with the path, and to whom: a sandbox may have a host refuse what it takes later. */
   private readonly refusing = new LRUCache<string, true>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS });
 
   /** How many bodies are held. */
@@ -112,7 +112,7 @@ export class UsageRequests {
     request: IncomingMessage,
     gone: Promise<null>,
   ): Promise<HeldBody | null> {
-    const key = `${place}${path.replace(/\?.*/s, '')}`;
+    const key = `${sandbox} ${place}${path.replace(/\?.*/s, '')}`;
     const mayAsk = isChatCall(path) && isReadable(request) && !this.refusing.has(key);
     if (!mayAsk || this.held.total >= HELD_AT_ONCE || !this.held.take(sandbox)) {
       return null;

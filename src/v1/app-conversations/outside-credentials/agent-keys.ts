@@ -56,7 +56,8 @@ function placesOf(agent: AcpAgent, variable: string, base: string): InjectionPla
     return hostPlaces(agent.hosts);
   }
   const address = addressOf(agent, variable, base);
-  if (address === null) {
+  // A host of a rule, `*.name` would stand for all names below.
+  if (address === null || address.hostname.startsWith('*')) {
     return null;
   }
   return isLoopbackHost(address.hostname) ? [] : [placeAt(address, [below(address.pathname)])];

@@ -194,9 +194,8 @@ export class SandboxStarter {
         onShortfall: (sentence) => shortfalls.push(sentence),
       };
       const begun = (): void => onProgress({ detail: null, deadlineAt: deadline.extend() });
-      const hasOtherWay = this.egress.mode(spec, sandbox) !== sandbox.egressMode;
       const sessionKey = await traced({ name: 'launch sandbox program' }, () =>
-        this.launch(sandbox, watched, deadline.signal, { begun, hasOtherWay }),
+        this.launch(sandbox, watched, deadline.signal, begun),
       );
       deadline.extend();
       const current = { id: launch.id, sessionKey };
@@ -216,10 +215,13 @@ export class SandboxStarter {
     }
   }
 
-  /** Ends what a first start that was interrupted has begun with another way out: replicas may have found different things. */
+  /**
+   * Ends what runs before a first start with another way out than it is to have: a replica with another configuration began it, or kept it
+   * warm. Before the row says the new one, since the next attempt would take what runs for that.
+   */
   private async endOther(spec: SandboxSpec, sandbox: Sandbox): Promise<void> {
-    const { id, generation, attempts, egressMode } = sandbox;
-    const isOther = generation === 0 && attempts > 1 && this.egress.mode(spec, sandbox) !== egressMode;
+    const { id, generation, egressMode } = sandbox;
+    const isOther = generation === 0 && this.egress.mode(spec, sandbox) !== egressMode;
     if (isOther && (await this.backend.inspect(id)).state === 'running') {
       await this.renewKey(sandbox);
       await this.backend.pause(id);
@@ -239,16 +241,12 @@ export class SandboxStarter {
     return error;
   }
 
-  /**
-   * Calls `begun` once the backend has answered: until then the deadline of the row counts.
-   * @param hasOtherWay what runs already has not the way out that it is to have: a replica with another configuration began it, or
-   *   kept it warm
-   */
+  /** Calls `begun` once the backend has answered: until then the deadline of the row counts. */
   private async launch(
     sandbox: Sandbox,
     launch: SandboxLaunch,
     signal: AbortSignal,
-    { begun, hasOtherWay }: { begun: () => void; hasOtherWay: boolean },
+    begun: () => void,
   ): Promise<string> {
     const { id, generation } = sandbox;
     const { state } = await this.backend.inspect(id);
@@ -256,7 +254,7 @@ export class SandboxStarter {
     if (state === 'missing' && generation > 0) {
       throw new SandboxBackendError(FILES_GONE);
     }
-    if (generation === 0 && (state === 'missing' || (state === 'running' && !hasOtherWay))) {
+    if (generation === 0 && state !== 'stopped') {
       // Also what runs and answers: a worker that died may have left it without its network.
       await this.backend.start(launch, signal);
       return launch.sessionKey;
