@@ -20,6 +20,9 @@ const PROTOCOLS = ['ssh-2.0', 'pri *', '\u0016\u0003', 'upgrade: h2c'];
 /** What must not arrive anywhere has it. */
 const SMUGGLED = 'smuggled-past-the-rules';
 
+/** Requests of the agent that the proxy refuses in words. */
+const REFUSED = 8;
+
 /** Addresses of this machine: one that a rule opens, three that none does. */
 interface Places {
   web: string;
@@ -120,6 +123,11 @@ async function attack(
     throw new Error(
       `what the rules name cannot be reached: ${JSON.stringify(answers)} ${agent.slice(0, 500)}`,
     );
+  }
+  // What never left the sandbox for another reason would prove nothing.
+  const refusals = agent.split("Slipway's egress proxy denied").length - 1;
+  if (refusals < REFUSED) {
+    throw new Error(`${refusals} of ${REFUSED} requests were refused: ${agent.slice(0, 2_000)}`);
   }
   const key = String(llm.requests.at(-1)?.headers['authorization']).replace('Bearer ', '');
   const secrets = [hub.token, key];

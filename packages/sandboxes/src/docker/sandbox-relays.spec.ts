@@ -76,8 +76,9 @@ describe('what keeps containers from having a relay', () => {
     engine: Partial<typeof HERE> = {},
     image: Partial<typeof IMAGE> | null = {},
     folder = path.join(place, 'sockets'),
+    defaultImage = 'slipway-agent-server',
   ): Promise<SandboxRelays> => {
-    const options = { instanceId: 'test', defaultImage: 'image', network: null, socketFolder: folder };
+    const options = { instanceId: 'test', defaultImage, network: null, socketFolder: folder };
     const relays = new SandboxRelays(new Docker({ socketPath: '/none' }), options);
     await relays.look({ ...HERE, ...engine }, image && { ...IMAGE, ...image });
     return relays;
@@ -85,11 +86,14 @@ describe('what keeps containers from having a relay', () => {
 
   it('is nothing where the engine is on the machine of the service, and the image of its version or yet to be pulled', async () => {
     expect((await found()).obstacle(null)).toBeNull();
-    expect((await found({ defaultRuntime: '/usr/bin/crun' }, null)).obstacle(null)).toBeNull();
+    const pulled = 'registry.example.com/agent-server:1';
+    const engine = { defaultRuntime: '/usr/bin/crun' };
+    expect((await found(engine, null, undefined, pulled)).obstacle(null)).toBeNull();
   });
 
   it.each<[RegExp, Parameters<typeof found>]>([
     [/older version.*build it anew/, [{}, { hasRelay: false }]],
+    [/slipway-agent-server, .* is missing: npm run image:agent-server/, [{}, null]],
     [/not on the machine/, [{ machine: { hostname: 'docker-desktop', kernel: release() } }]],
     [/not on the machine/, [{ machine: { hostname: hostname(), kernel: '6.6.0-linuxkit' } }]],
     [/userns-remap/, [{ isRemapped: true }]],

@@ -83,6 +83,10 @@ export class SandboxRelays {
     image: FoundImage | null,
   ): Promise<string | null> {
     const { network, defaultImage } = this.options;
+    if (image === null && isBuiltHere(defaultImage)) {
+      // Sandboxes of other images start without it.
+      return `the image ${defaultImage}, which the way to the egress proxy runs in, is missing: npm run image:agent-server -- --tag ${defaultImage}`;
+    }
     if (image?.hasRelay === false) {
       return `the image ${defaultImage} is of an older version, which has no relay to the egress proxy: build it anew, or pull it`;
     }
