@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
@@ -16,14 +15,22 @@ import { StartsClient } from '../support/starts-client.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const backend = new InProcessSandboxBackend();
-const specs = path.join(tmpdir(), `specs-${randomUUID()}.json`);
-const stock = {
-  id: 'stock',
-  agent_server: 'openhands',
-  command: ['python3', '-m', 'openhands.agent_server'],
-};
-beforeAll(async () => writeFile(specs, JSON.stringify([stock])));
-afterAll(async () => rm(specs));
+let folder: string;
+let specs: string;
+// The backend runs commands on this machine, where the usual folder would be left behind.
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'stock-'));
+  specs = path.join(folder, 'specs.json');
+  const command = ['python3', '-m', 'openhands.agent_server'];
+  const stock = {
+    id: 'stock',
+    agent_server: 'openhands',
+    command,
+    working_dir: path.join(folder, 'project'),
+  };
+  await writeFile(specs, JSON.stringify([stock]));
+});
+afterAll(async () => rm(folder, { recursive: true }));
 
 const KEY = 'sk-ofthemodel0123456789abcd';
 const SECRET = 'sk_live_0123456789abcdefghij';
@@ -31,7 +38,7 @@ const TOOL = 'lin_api_0123456789abcdef';
 
 describe('a stock agent server whose credentials stay outside', () => {
   const app = useTestApp(
-    { SANDBOX_CREDENTIALS: 'outside', SANDBOX_NETWORK: 'isolated', SANDBOX_SPECS_FILE: specs },
+    () => ({ SANDBOX_CREDENTIALS: 'outside', SANDBOX_NETWORK: 'isolated', SANDBOX_SPECS_FILE: specs }),
     { sandboxBackend: backend },
   );
   let owner: TestUser;

@@ -10,15 +10,18 @@ import { SandboxEgress, SETUP_MAX_AGE_SECONDS } from '../sandboxes/lifecycle/egr
 import { NO_HOSTS } from '../sandboxes/lifecycle/sandbox-rules.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 import { configuredHosts } from '../sandboxes/sandbox-backend.factory.js';
-import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';
+import { isOutside, isRestricted, type Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
-import { OpenHosts } from './open-hosts.js';
+import { OpenHosts, type OpenedHosts } from './open-hosts.js';
 import { SandboxLayers } from './sandbox-layers.js';
 import { tellablePolicy } from './tellable-policy.js';
 
 /** A change of rules or settings reaches running sandboxes within this time. */
 const MAX_AGE_SECONDS = 5;
+
+/** Without rules nothing has to be open. */
+const NOTHING_OPEN: OpenedHosts = { open: [], git: [] };
 
 /** What egress proxies ask. */
 @Injectable()
@@ -55,7 +58,7 @@ export class EgressPoliciesService {
     const hasOutside = isOutside(sandbox.egressMode);
     const holder = { sandboxId: sandbox.id, userId: sandbox.userId };
     const [opened, { injections, agentHosts }, once] = await Promise.all([
-      this.openHosts.of(sandbox),
+      isRestricted(sandbox.egressMode) ? this.openHosts.of(sandbox) : NOTHING_OPEN,
       hasOutside ? this.credentials.injections(holder) : { injections: [], agentHosts: [] },
       this.permits.list(sandbox.id),
     ]);
