@@ -52,7 +52,7 @@ const TEST_ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 export interface TestParts {
   /** Runs sandboxes; by default there are none. */
   sandboxBackend?: SandboxBackend;
-  /** The service's own clock instead of one that the test moves. */
+  /** The service's own clock instead of one that the test moves, and that waits for no program. */
   ownClock?: boolean;
   /** Has the files of a built console; by default there are none. */
   consoleFolder?: string;

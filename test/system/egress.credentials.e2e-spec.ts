@@ -59,7 +59,7 @@ describeWithEngine(
           ...rules,
         },
         undefined,
-        { sandboxBackend: harness.backend },
+        { sandboxBackend: harness.backend, ownClock: true },
       );
       try {
         const client = new StartsClient(app, app.user);

@@ -102,7 +102,7 @@ describeEach('with rules about what it may reach', (make) => {
         SANDBOX_NETWORK_ALLOW: `${host}/32`,
       },
       undefined,
-      { sandboxBackend: place.backend },
+      { sandboxBackend: place.backend, ownClock: true },
     );
     const { id } = await new SandboxesClient(app.url, app.user).running();
     sandboxId = id;
@@ -206,7 +206,10 @@ describeEach('whose user alone has rules', (make) => {
     const proxyPort = await reservedPort();
     const place = await make(proxyPort);
     const environment = { ...place.environment, SANDBOX_EGRESS_PORT: String(proxyPort) };
-    const app = await createTestApp(environment, undefined, { sandboxBackend: place.backend });
+    const app = await createTestApp(environment, undefined, {
+      sandboxBackend: place.backend,
+      ownClock: true,
+    });
     try {
       expect(await pidsOfProxy(place.listen)).toEqual([]);
       await request(app.url)

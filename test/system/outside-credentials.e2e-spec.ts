@@ -64,7 +64,7 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
   const keyOf = async (of: string): Promise<string> =>
     (await app.app.get(RunningSandboxQueries, { strict: false }).target(of))?.sessionKey ?? '';
   const serve = async ({ url }: TestDatabase): Promise<TestApp> =>
-    await createTestApp(environment, url, { sandboxBackend: await harness.reopen() });
+    await createTestApp(environment, url, { sandboxBackend: await harness.reopen(), ownClock: true });
   const settings = async (key: string): Promise<void> =>
     client.settings({ llm_model: 'openai/scripted', llm_api_key: key, llm_base_url: llm.url });
   /** The key by which the model is called next. */

@@ -102,7 +102,7 @@ interface Seen {
         TAVILY_API_URL: origin,
       },
       undefined,
-      { sandboxBackend: harness.backend },
+      { sandboxBackend: harness.backend, ownClock: true },
     );
     const client = new StartsClient(app, app.user);
     await client.settings({
