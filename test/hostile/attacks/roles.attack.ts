@@ -43,7 +43,7 @@ const READ_BY_ALL = new Map([
 const OF_ADMINISTRATORS =
   /^[A-Z]+ \/api\/(?:organizations\/|v1\/(?:users\/\{id\}|audit|api-keys|conversation\/|conversations\/|events\/|app-conversations|sandboxes))/;
 
-/** Ids that nobody has. */
+/** Ids without a row. */
 const NOBODYS: Ids = {
   conversation: hexId(),
   task: hexId(),
@@ -64,7 +64,7 @@ interface Answer {
   body: string;
 }
 
-/** A key of somebody, by a name for what they are. */
+/** A key of a user, by a name for what that user is. */
 type Callers = Record<string, string>;
 
 export const roles: Attack = {

@@ -50,7 +50,7 @@ export function asProcess(python: string): Place {
 
 /**
  * In a network of its own, with placeholders in place of keys.
- * @param python one that has the packages, in a folder that is nobody's home
+ * @param python one that has the packages, in a folder outside of any home
  * @throws Error where processes can have no such network
  */
 export async function asProcessOutside(python: string): Promise<Place> {

@@ -5,7 +5,7 @@ import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js
 import { LOOPBACK } from './program-command.js';
 
 const ANSWERS_MS = 2_000;
-/** What egress proxies answer to whoever shows no credential. */
+/** What egress proxies answer to a connection without a credential. */
 const PROXY = 407;
 
 /** Why no egress proxy of this installation can listen at the port; null: one can, or that of another replica does. */

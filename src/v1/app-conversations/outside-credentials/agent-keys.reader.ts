@@ -9,7 +9,7 @@ export interface FoundAgentKey extends AgentKey {
   value: string;
 }
 
-/** One that has hosts goes there alone, whoever names it. */
+/** A secret with hosts goes there alone, also where another setting names it. */
 export const withoutHosts: SecretShown = async ({ value, injection }) => (injection === null ? value : '');
 
 /** Keys of the operator's agents as their users have them now. */
