@@ -96,7 +96,7 @@ export function wholeHost({ host, port }: AllowedHost): AllowedHost {
   return port === undefined ? { host } : { host, port };
 }
 
-function ownPlace(place: InjectionPlace): AllowedHost {
+export function ownPlace(place: InjectionPlace): AllowedHost {
   return { ...place, isOwn: true };
 }
 
