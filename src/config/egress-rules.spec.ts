@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { decideEgress } from '@slipway/egress-proxy/decision.js';
 import { parseConfigured } from './config.error.js';
 import { BUILT_IN_PRESETS, egressPresetsSchema, egressSchema, parseEgressHost } from './egress-rules.js';
 
@@ -79,20 +80,46 @@ describe('egressSchema', () => {
     await expect(parse(rules)).rejects.toThrow(reason);
   });
 
-  it('knows presets for the common package managers, which an operator replaces as a whole', async () => {
-    expect(Object.keys(BUILT_IN_PRESETS)).toEqual(
-      expect.arrayContaining([
-        'common',
-        'npm',
-        'pypi',
-        'debian',
-        'go',
-        'crates',
-        'maven',
-        'docker',
-        'playwright',
-      ]),
-    );
+  it.each([
+    [
+      'npm',
+      'registry.npmjs.org',
+      ['GET /vite', 'POST /-/npm/v1/security/advisories/bulk'],
+      ['PUT /mine', 'POST /'],
+    ],
+    [
+      'npm',
+      'registry.yarnpkg.com',
+      ['GET /vite', 'POST /-/npm/v1/security/audits'],
+      ['PUT /mine', 'POST /-/v1/login'],
+    ],
+    ['pypi', 'pypi.org', ['GET /simple/six/', 'HEAD /simple/six/'], ['POST /legacy/']],
+    ['debian', 'deb.debian.org', ['GET /debian/dists/stable/InRelease'], ['PUT /debian/x']],
+    ['go', 'go.dev', ['GET /dl/?mode=json'], ['POST /_/share']],
+    ['crates', 'crates.io', ['GET /api/v1/crates/serde/1.0.0/download'], ['PUT /api/v1/crates/new']],
+    ['maven', 'plugins.gradle.org', ['GET /m2/x.pom'], ['POST /api/v1/publish/versions/new/x']],
+    [
+      'docker',
+      'registry-1.docker.io',
+      ['HEAD /v2/library/node/manifests/24'],
+      ['POST /v2/mine/data/blobs/uploads/'],
+    ],
+    ['docker', 'auth.docker.io', ['GET /token?scope=x', 'POST /token'], ['POST /v2/users']],
+    ['playwright', 'cdn.playwright.dev', ['GET /builds/chromium.zip'], ['PUT /x']],
+    ['common', 'registry.npmjs.org', ['GET /vite', 'POST /-/npm/v1/security/audits/quick'], ['PUT /mine']],
+    ['common', 'rubygems.org', ['GET /gems/rake.gem'], ['POST /api/v1/gems']],
+    ['npm registry.npmjs.org', 'registry.npmjs.org', ['PUT /mine', 'POST /'], []],
+  ])('opens by %s at %s %j and not %j', (preset, host, opened, closed) => {
+    const layers = [egressSchema(BUILT_IN_PRESETS).parse({ allow: preset.split(' ') })];
+    const passes = (request: string): boolean => {
+      const [method = '', path = ''] = request.split(' ');
+      const target = { host, port: 443, isTls: true, isAddress: false };
+      return decideEgress({ layers }, { target, method, path }).isAllowed;
+    };
+    expect([...opened, ...closed].filter(passes)).toEqual(opened);
+  });
+
+  it('has presets that an operator replaces as a whole', async () => {
     await expect(
       parseConfigured('{ version: 1, presets: { own: [a.example] } }', egressPresetsSchema),
     ).resolves.toEqual({ own: [{ host: 'a.example' }] });

@@ -82,7 +82,10 @@ function kustomized(components: readonly string[]): string {
 (hasTools ? describe : describe.skip)('the Helm chart', () => {
   it.each<[string[], string[]]>([
     [[], []],
-    [['egress-proxy'], ['--set', 'egressProxy.enabled=true']],
+    [
+      ['egress-proxy', 'sandbox-quota'],
+      ['--set', 'egressProxy.enabled=true', '--set', 'sandboxes.quota.enabled=true'],
+    ],
   ])('makes what deploy/kubernetes/base makes with components %j', (components, values) => {
     const base = kustomized(components)
       .replaceAll(/\bslipway-[a-z0-9]{10}$/gm, 'slipway')
@@ -209,6 +212,35 @@ function kustomized(components: readonly string[]): string {
         },
       },
     });
+  });
+
+  it.each([
+    ['made beside them', [], 'slipway-sandboxes-egress'],
+    ['of the operator', ['--set', 'egressProxy.priorityClassName=ways-out'], 'ways-out'],
+  ])('counts no egress proxy among the sandboxes of the quota, by a class %s', (_whose, values, name) => {
+    const objects = objectsOf(
+      output('helm', 'template', 'slipway', CHART, '--values', `${CHART}/ci/all.yaml`, ...values),
+    );
+    expect(objects.get('Deployment/slipway-sandboxes/slipway-egress')?.spec?.template).toMatchObject({
+      spec: { priorityClassName: name },
+    });
+    expect(objects.has('PriorityClass//slipway-sandboxes-egress')).toBe(values.length === 0);
+    const quotas = [...objects.values()].filter(({ kind }) => kind === 'ResourceQuota');
+    expect(quotas.map(({ spec }) => spec)).toEqual([
+      {
+        hard: {
+          persistentvolumeclaims: '500',
+          'requests.storage': '5Ti',
+          'count/sandboxes.agents.x-k8s.io': '500',
+        },
+      },
+      {
+        hard: { pods: '100', 'limits.memory': '400Gi' },
+        scopeSelector: {
+          matchExpressions: [{ scopeName: 'PriorityClass', operator: 'NotIn', values: [name] }],
+        },
+      },
+    ]);
   });
 
   it('can deny sandboxes with rules everything but the proxy, whatever policies of the namespace allow', () => {

@@ -16,7 +16,7 @@ const TARBALL = `/${NAME}/-/${NAME}-1.0.0.tgz`;
 interface PackageRegistries {
   /** Of the authority behind their certificates, in PEM. */
   certificate: string;
-  /** What was asked for, as `host/path`. */
+  /** What was asked for, as `METHOD host/path`. */
   asked: string[];
   /** Their names. */
   names: readonly string[];
@@ -55,12 +55,13 @@ export async function startPackageRegistries(address: string): Promise<PackageRe
       `pypi.org/simple/${NAME}/`,
       { type: 'text/html', body: `<!DOCTYPE html><a href="${file}">${WHEEL}</a>` },
     ],
+    ['registry.npmjs.org/-/npm/v1/security/advisories/bulk', { type: 'application/json', body: '{}' }],
     [`files.pythonhosted.org/packages/${WHEEL}`, { type: 'application/octet-stream', body: wheel }],
   ]);
   const asked: string[] = [];
-  const server = namedTlsServer(authority, ({ headers, url = '' }, response) => {
+  const server = namedTlsServer(authority, ({ method, headers, url = '' }, response) => {
     const name = `${headers.host}${url}`;
-    asked.push(name);
+    asked.push(`${method} ${name}`);
     const resource = resources.get(name);
     response.writeHead(resource ? 200 : 404, { 'Content-Type': resource?.type ?? 'text/plain' });
     response.end(resource?.body);

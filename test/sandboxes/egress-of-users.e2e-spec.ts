@@ -65,7 +65,9 @@ const allowed = async (id: string): Promise<string[][]> => {
   const { layers } = await policy(id);
   const [first] = layers.map(({ allow }) => allow);
   const open = new Set((first ?? []).map(({ host }) => host));
-  return layers.slice(1).map(({ allow }) => allow.map(({ host }) => host).filter((host) => !open.has(host)));
+  return layers
+    .slice(1)
+    .map(({ allow }) => [...new Set(allow.map(({ host }) => host))].filter((host) => !open.has(host)));
 };
 const report = async (sandbox: string, ...requests: ReportedRequest[]): Promise<void> => {
   await request(app.url)

@@ -113,7 +113,7 @@ describe('a sandbox with rules about what it may reach', () => {
     });
     expect(answer.layers[0]?.allow).toEqual(
       expect.arrayContaining([
-        { host: 'registry.npmjs.org' },
+        { host: 'registry.npmjs.org', methods: ['GET', 'HEAD'] },
         { host: 'api.example.com', methods: ['GET'] },
         { host: 'models.example.com', port: 8443 },
         { host: 'tools.example.com' },
@@ -204,7 +204,7 @@ describe('a sandbox with rules about what it may reach', () => {
   });
 
   it('has its report refused where that is none', async () => {
-    await report({ reports: [{ sandbox: id, requests: [{ ...ENTRY, denied: 'perhaps' }] }] }).expect(422);
+    await report({ reports: [{ sandbox: id, requests: [{ ...ENTRY, port: 'perhaps' }] }] }).expect(422);
     await report({ reports: 'x' }).expect(422);
   });
 });

@@ -50,7 +50,12 @@ beforeAll(async () => {
 });
 afterAll(async () => rm(agents));
 const app = useTestApp(
-  { SANDBOX_CREDENTIALS: 'outside', SANDBOX_NETWORK: 'isolated', ACP_AGENTS_FILE: agents },
+  {
+    SANDBOX_CREDENTIALS: 'outside',
+    SANDBOX_EGRESS: '{}',
+    SANDBOX_NETWORK: 'isolated',
+    ACP_AGENTS_FILE: agents,
+  },
   { sandboxBackend: backend },
 );
 
@@ -299,11 +304,15 @@ describe('keys of an agent of the operator’s list', () => {
     expect(secrets).toMatchObject({ OWN_KEY: { value: `key ${injection?.placeholder}` } });
   });
 
-  it('open those hosts for themselves, whatever the rules of the sandbox say', async () => {
-    const target = await started({ agent: 'acp:coder', egress: { default: 'deny' } });
-    const { layers } = await egressPolicy(app, backend, target.sandboxId);
-    const host = { host: 'generativelanguage.googleapis.com', isOwn: true };
-    expect(layers).toMatchObject([{ default: 'deny', allow: expect.arrayContaining([host]) }]);
+  it('open those hosts by path for themselves, and their owner allows them once where only a start denies them', async () => {
+    const egress = { default: 'allow', deny: ['api.anthropic.com'] };
+    const { sandboxId } = await started({ agent: 'acp:coder', egress });
+    const { layers } = await egressPolicy(app, backend, sandboxId);
+    const host = { host: 'api.anthropic.com', paths: ['/v1/*'], isOwn: true };
+    expect(layers[0]?.allow).toContainEqual(host);
+    const allow = `/api/v1/sandboxes/${sandboxId}/egress/allow`;
+    await send('post', allow, { host: host.host, once: true }).expect(200);
+    await send('post', allow, { host: 'other.example', once: true }).expect(403);
   });
 
   it.each([

@@ -2,7 +2,8 @@ import { z } from 'zod';
 
 /**
  * What the service tells an egress proxy about a sandbox, and what it is told. The proxy asks over HTTP with the key
- * that both were started with, and names the sandbox by the credential that the sandbox gave it.
+ * that both were started with, and names the sandbox by the credential that the sandbox gave it. Either may be of the release
+ * before: what is new is optional, and who does not know it lets less pass, and puts less in (docs/adr/0086).
  */
 export const EGRESS_PATHS = {
   /** GET: the policy of the sandbox whose credential is in `CREDENTIAL_HEADER`; 404 where no running one has it. */
@@ -25,6 +26,18 @@ export const MAX_MODEL_NAME = 1_024;
 
 export const PHASES = ['setup', 'agent'] as const;
 export type EgressPhase = (typeof PHASES)[number];
+/** The one in which a proxy trusts what it knows least. */
+const phaseSchema = z.enum(PHASES).catch('setup');
+
+/** Those that can be read: what is new in another may narrow it. */
+function readable<T>(entry: z.ZodType<T>): z.ZodType<T[]> {
+  return z.array(z.unknown()).transform((entries) =>
+    entries.flatMap((each) => {
+      const { data } = entry.safeParse(each);
+      return data === undefined ? [] : [data];
+    }),
+  );
+}
 
 /** A host by its name in lower case and punycode, `*.name` for names below it, or an address. */
 export const egressHostSchema = z.object({
@@ -40,11 +53,13 @@ export const egressHostSchema = z.object({
 });
 export type EgressHost = z.infer<typeof egressHostSchema>;
 
+const placeSchema = z.strictObject({ ...egressHostSchema.shape, http: z.boolean().optional() });
+
 /** One place's rules, presets expanded. `deny` is stronger than `allow`, and what neither names follows `default`. */
 const rulesSchema = z.object({
-  default: z.enum(['allow', 'deny']),
+  default: z.enum(['allow', 'deny']).catch('deny'),
   /** `isOwn`: with a credential of the sandbox or none, as a stranger's would carry data to their account. */
-  allow: z.array(egressHostSchema.extend({ isOwn: z.boolean().optional() })),
+  allow: readable(placeSchema.extend({ isOwn: z.boolean().optional() })),
   deny: z.array(egressHostSchema.pick({ host: true, port: true })),
   /** The owner may allow single requests that it refuses; without, it refuses them whatever is allowed once. */
   yieldsOnce: z.boolean().optional(),
@@ -53,11 +68,11 @@ export type EgressRules = z.infer<typeof rulesSchema>;
 export type AllowedHost = EgressRules['allow'][number];
 
 /** A credential that stays outside: where a placeholder becomes its value. */
-export const egressInjectionSchema = z.object({
+export const egressInjectionSchema = z.strictObject({
   placeholder: z.string().min(16),
   value: z.string().min(1),
   /** Towards these alone. `http` only where an entry says so. */
-  hosts: z.array(egressHostSchema.extend({ http: z.boolean().optional() })).min(1),
+  hosts: z.array(placeSchema).min(1),
   /** Names of headers in lower case; in `authorization` inside of Basic credentials too. */
   headers: z.array(z.string()),
   /** What the whole of such a header has to be, with `{}` for the placeholder. Without: it may stand anywhere. */
@@ -72,10 +87,10 @@ export type InjectionPlace = EgressInjection['hosts'][number];
 
 export const policySchema = z.object({
   sandbox: z.string(),
-  phase: z.enum(PHASES),
+  phase: phaseSchema,
   /** A request passes where each layer lets it pass; without layers everything does. */
   layers: z.array(rulesSchema),
-  injections: z.array(egressInjectionSchema),
+  injections: readable(egressInjectionSchema),
   /** Networks and `address:port` that may be dialled besides public addresses. */
   networks: z.array(z.string()),
   /** The sandbox's own certificate authority, in PEM. */
@@ -99,10 +114,10 @@ export const reportedRequestSchema = z.object({
   method: z.string().max(32).nullable(),
   path: z.string().max(1_024).nullable(),
   /** Null: it passed. */
-  denied: z.enum(DENIALS).nullable(),
+  denied: z.enum(DENIALS).nullable().catch('rule'),
   /** The rule that decided, as it was written; null where only a default did. */
   rule: z.string().max(300).nullable(),
-  phase: z.enum(PHASES),
+  phase: phaseSchema,
   /** Of the answer; null for tunnels and for what was refused. */
   status: z.int().nullable(),
   sentBytes: z.int().min(0),

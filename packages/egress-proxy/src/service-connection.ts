@@ -1,4 +1,5 @@
 import { Agent, request } from 'undici';
+import type { z } from 'zod';
 import {
   CREDENTIAL_HEADER,
   EGRESS_PATHS,
@@ -52,12 +53,12 @@ export class HttpServiceConnection extends ServiceConnection {
     const { status, answer } = await this.ask(EGRESS_PATHS.policy, {
       headers: { [CREDENTIAL_HEADER]: credential },
     });
-    return status === 404 ? null : policySchema.parse(answer);
+    return status === 404 ? null : readAnswer(policySchema, answer);
   }
 
   async once(sandbox: string, host: string): Promise<boolean> {
     const { answer } = await this.ask(EGRESS_PATHS.once, { body: { sandbox, host } });
-    return onceAnswerSchema.parse(answer).allowed;
+    return readAnswer(onceAnswerSchema, answer).allowed;
   }
 
   async report(reports: EgressReports): Promise<void> {
@@ -94,4 +95,15 @@ export class HttpServiceConnection extends ServiceConnection {
       ? new RefusedReportError(status)
       : new Error(`the service answered ${status}`);
   }
+}
+
+/** @throws Error in words that users are shown */
+function readAnswer<T>(schema: z.ZodType<T>, answer: unknown): T {
+  const { data } = schema.safeParse(answer);
+  if (data === undefined) {
+    throw new Error(
+      'its answer cannot be read, so it is of another release: upgrade the egress proxy with the service',
+    );
+  }
+  return data;
 }

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import { request } from 'node:http';
-import { Readable } from 'node:stream';
+import { type IncomingMessage, request } from 'node:http';
+import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { until } from '../../../test/support/until.js';
 import type { EgressPolicy } from '../src/protocol.js';
-import { UsageEventFilter } from '../src/model-calls/usage-request.js';
+import { UsageEventFilter, UsageRequests } from '../src/model-calls/usage-request.js';
 import { ProxyWorld, proxyAuthorization } from './support/proxy-world.js';
 import { CREDENTIAL, injection, PLACEHOLDER } from './support/sample-policy.js';
 
@@ -168,6 +168,39 @@ describe('a stream of chat completions', () => {
     turn.resolve();
     await Promise.all([...held, ninth]);
     expect(bodies()).toEqual([...Array.from(held, () => ASKING), BODY]);
+  });
+});
+
+describe('a body that is held', () => {
+  const place = { place: 'api.example', path: '/v1/chat/completions' };
+  const never = Promise.withResolvers<null>().promise;
+  const begun = (): IncomingMessage & PassThrough =>
+    Object.assign(new PassThrough(), { headers: { 'content-type': 'application/json' } }) as never;
+
+  it('takes no place from another sandbox, however many come slowly', async () => {
+    const usage = new UsageRequests();
+    const gone = Promise.withResolvers<null>();
+    const slow = Array.from({ length: 100 }, async (_, index) =>
+      usage.hold({ sandbox: `slow-${index}`, ...place }, begun(), gone.promise),
+    );
+    const request = begun();
+    request.end(BODY);
+    expect(await usage.hold({ sandbox: 'other', ...place }, request, never)).toMatchObject({
+      isAsking: true,
+    });
+    gone.reject(new Error('over'));
+    await Promise.allSettled(slow);
+    expect(usage.size).toBe(1);
+  });
+
+  it('goes on from its beginning where it is not whole in time', async () => {
+    const usage = new UsageRequests(1);
+    const request = begun();
+    request.write(BODY.slice(0, 10));
+    expect(await usage.hold({ sandbox: 's', ...place }, request, never)).toBeNull();
+    expect(usage.size).toBe(0);
+    request.end(BODY.slice(10));
+    expect(await text(request)).toBe(BODY);
   });
 });
 

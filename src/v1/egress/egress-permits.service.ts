@@ -7,7 +7,6 @@ import { isRestricted } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
 import type { EgressPermitDto } from './egress.dto.js';
-import { OpenHosts } from './open-hosts.js';
 import { SandboxLayers } from './sandbox-layers.js';
 
 const HTTPS = 443;
@@ -18,7 +17,6 @@ export class EgressPermitsService {
   constructor(
     private readonly sandboxes: SandboxRepository,
     private readonly layers: SandboxLayers,
-    private readonly openHosts: OpenHosts,
     private readonly permits: EgressPermitRepository,
   ) {}
 
@@ -35,7 +33,7 @@ export class EgressPermitsService {
     }
     const { host, port } = parsed;
     const shown = port === undefined ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
-    const { layers } = await this.layers.of(sandbox, await this.openHosts.of(sandbox));
+    const { layers } = found(await this.layers.of(sandbox), 'sandbox');
     const target = { host, port: port ?? HTTPS, isTls: true, isAddress: isIP(host) !== 0 };
     if (!decideOnce({ layers }, { target }).isAllowed) {
       throw refusedByOperator(shown);

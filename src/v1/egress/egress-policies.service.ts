@@ -2,37 +2,26 @@ import { Injectable } from '@nestjs/common';
 import { destinationsOf } from '@slipway/common/http/address-rules.js';
 import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
 import { AppConfig } from '../../config/app-config.js';
-import {
-  OUTSIDE_MAX_AGE_SECONDS,
-  OutsideCredentials,
-} from '../app-conversations/outside-credentials/outside-credentials.js';
+import { OUTSIDE_MAX_AGE_SECONDS } from '../app-conversations/outside-credentials/outside-credentials.js';
 import { SandboxEgress, SETUP_MAX_AGE_SECONDS } from '../sandboxes/lifecycle/egress-access.js';
 import { NO_HOSTS } from '../sandboxes/lifecycle/sandbox-rules.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 import { configuredHosts } from '../sandboxes/sandbox-backend.factory.js';
-import { isOutside, isRestricted, type Sandbox } from '../sandboxes/sandbox.entity.js';
-import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
+import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
-import { OpenHosts, type OpenedHosts } from './open-hosts.js';
 import { SandboxLayers } from './sandbox-layers.js';
 import { tellablePolicy } from './tellable-policy.js';
 
 /** A change of rules or settings reaches running sandboxes within this time. */
 const MAX_AGE_SECONDS = 5;
 
-/** Without rules nothing has to be open. */
-const NOTHING_OPEN: OpenedHosts = { open: [], git: [] };
-
 /** What egress proxies ask. */
 @Injectable()
 export class EgressPoliciesService {
   constructor(
     private readonly egress: SandboxEgress,
-    private readonly sandboxes: SandboxRepository,
     private readonly layers: SandboxLayers,
     private readonly permits: EgressPermitRepository,
-    private readonly openHosts: OpenHosts,
-    private readonly credentials: OutsideCredentials,
     private readonly callback: SandboxCallback,
     private readonly config: AppConfig,
   ) {}
@@ -55,21 +44,12 @@ export class EgressPoliciesService {
     if (!authority || !['STARTING', 'RUNNING'].includes(sandbox.status)) {
       return null;
     }
-    const hasOutside = isOutside(sandbox.egressMode);
-    const holder = { sandboxId: sandbox.id, userId: sandbox.userId };
-    const [opened, { injections, agentHosts }, once] = await Promise.all([
-      isRestricted(sandbox.egressMode) ? this.openHosts.of(sandbox) : NOTHING_OPEN,
-      hasOutside ? this.credentials.injections(holder) : { injections: [], agentHosts: [] },
-      this.permits.list(sandbox.id),
-    ]);
-    // What is above may take seconds, and a setup ends meanwhile.
-    const current = await this.sandboxes.find(sandbox.id);
-    if (current === null) {
+    const [found, once] = await Promise.all([this.layers.of(sandbox), this.permits.list(sandbox.id)]);
+    if (found === null) {
       return null;
     }
-    const { open, git } = opened;
-    const { phase, layers } = await this.layers.of(current, { open: [...open, ...agentHosts], git });
-    const maxAgeSeconds = hasOutside ? OUTSIDE_MAX_AGE_SECONDS : MAX_AGE_SECONDS;
+    const { phase, layers, injections } = found;
+    const maxAgeSeconds = isOutside(sandbox.egressMode) ? OUTSIDE_MAX_AGE_SECONDS : MAX_AGE_SECONDS;
     return tellablePolicy({
       sandbox: sandbox.id,
       phase,

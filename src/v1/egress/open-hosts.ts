@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { AllowedHost, InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { AppConfig } from '../../config/app-config.js';
-import { parseEgressHost } from '../../config/egress-rules.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
 import { isRemote } from '../../settings/mcp/tool-servers.js';
@@ -10,7 +9,7 @@ import { LlmProfileRepository } from '../../settings/profiles/llm-profile.reposi
 import { toolServersOver } from '../../settings/settings-layers.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
-import { modelPlaces } from '../app-conversations/outside-credentials/credential-places.js';
+import { hostAt, modelPlaces } from '../app-conversations/outside-credentials/credential-places.js';
 import { RepositoryHosts } from '../app-conversations/outside-credentials/repository-hosts.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';
@@ -96,7 +95,7 @@ export function wholeHost({ host, port }: AllowedHost): AllowedHost {
   return port === undefined ? { host } : { host, port };
 }
 
-function ownPlace(place: InjectionPlace): AllowedHost {
+export function ownPlace(place: InjectionPlace): AllowedHost {
   return { ...place, isOwn: true };
 }
 
@@ -108,9 +107,8 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-/** Nothing for text that is no address, which a user may have stored; one with `*.` would be a rule for all names below. */
+/** Nothing for text that is no address, which a user may have stored. */
 function hostOf(address: string): AllowedHost[] {
   const url = URL.parse(address.includes('://') ? address : `https://${address}`);
-  const host = url === null ? null : parseEgressHost(url.host);
-  return host === null || host.host.startsWith('*.') ? [] : [host];
+  return url === null ? [] : hostAt(url);
 }

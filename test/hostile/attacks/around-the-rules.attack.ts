@@ -13,7 +13,11 @@ import { inProcesses, ownAddress } from '../support/outside-sandbox.js';
 
 const OWN = 'octo/sealed';
 const OTHER = 'octo/gist';
-const STRANGER = { model: 'sk-stranger-00000000', git: 'ghp_strangerstrangerstrangerstranger0000' };
+const STRANGER = {
+  model: 'sk-stranger-00000000',
+  git: 'ghp_strangerstrangerstrangerstranger0000',
+  npm: 'npm_strangerstrangerstrangerstranger0000',
+};
 const CURL = 'curl -sS -m 20';
 /** How SSH, HTTP/2, TLS and an upgrade begin. */
 const PROTOCOLS = ['ssh-2.0', 'pri *', '\u0016\u0003', 'upgrade: h2c'];
@@ -21,7 +25,7 @@ const PROTOCOLS = ['ssh-2.0', 'pri *', '\u0016\u0003', 'upgrade: h2c'];
 const SMUGGLED = 'smuggled-past-the-rules';
 
 /** Requests of the agent that the proxy refuses in words. */
-const REFUSED = 8;
+const REFUSED = 9;
 
 /** Addresses of this machine: one that a rule opens, three that none does. */
 interface Places {
@@ -39,7 +43,7 @@ type Seen = Record<keyof Places, string>;
 export const aroundTheRules: Attack = {
   name: 'around-the-rules',
   finding: 'not tried',
-  what: "Alice's tools look for ways past a proxy that may pass one web host, her model and her repository: without it, by what two readers read differently, by other protocols, addresses, names, repositories and strangers' credentials.",
+  what: "Alice's tools look for ways past a proxy that may pass one web host, packages, her model and her repository: without it, by what two readers read differently, by other protocols, addresses, names, repositories and strangers' credentials.",
   expected: {
     process: held('only what the rules name arrives, only by HTTP or TLS, and only with her own credentials'),
   },
@@ -64,7 +68,7 @@ export const aroundTheRules: Attack = {
     };
     const environment = {
       SANDBOX_CREDENTIALS: 'outside',
-      SANDBOX_EGRESS: JSON.stringify({ default: 'deny', allow: [places.web, places.loopback] }),
+      SANDBOX_EGRESS: JSON.stringify({ default: 'deny', allow: ['npm', places.web, places.loopback] }),
       SANDBOX_EGRESS_PORT: String(await reservedPort()),
       SANDBOX_NETWORK_ALLOW: `${host}/32`,
     };
@@ -111,6 +115,7 @@ async function attack(
     `${CURL} -H 'Api_Key: ${STRANGER.model}' -d '{}' ${llm.url}/chat/completions?key=${STRANGER.model}`,
     `${CURL} -H "Authorization: Bearer $GITHUB_TOKEN" -d '{"query":"mutation { x }"}' ${github.origin}/graphql`,
     `${CURL} -H "Authorization: Bearer $GITHUB_TOKEN" ${github.origin}/user`,
+    `${CURL} -X PUT -H 'Authorization: Bearer ${STRANGER.npm}' -d '{"name":"slipway-data"}' https://registry.npmjs.org/slipway-data`,
     `printf 'url=${git.origin}/${OWN}.git\\n\\n' | git credential fill`,
     `${CURL} --noproxy '' ${world.url}/api/v1/egress-proxy/policy`,
     'printenv; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; grep -rhs "" "$HOME" .git',

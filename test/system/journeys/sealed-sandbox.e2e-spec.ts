@@ -25,7 +25,9 @@ const BRANCH = 'fix/it';
 const SETUP =
   'python3 -m venv .venv && .venv/bin/pip install tiny-slipway && .venv/bin/pip uninstall -y tiny-slipway\n';
 // Whatever registry and authorities a machine has for its own users.
-const NPM = `NPM_CONFIG_GLOBALCONFIG=/dev/null npm install tiny-slipway && node -p "require('tiny-slipway')"`;
+const CONFIG = 'NPM_CONFIG_GLOBALCONFIG=/dev/null';
+const NPM = `${CONFIG} npm install tiny-slipway && node -p "require('tiny-slipway')"`;
+const PUBLISH = `mkdir -p /tmp/data && echo '{"name": "data", "version": "1.0.0"}' > /tmp/data/package.json && ${CONFIG} npm publish --//registry.npmjs.org/:_authToken=npm_${'0'.repeat(36)} /tmp/data`;
 const PIP = '.venv/bin/pip install --no-cache-dir --retries 0 tiny-slipway';
 const COMMIT = `git checkout -qb ${BRANCH} && git add package.json && git commit -qm 'Use tiny-slipway'`;
 /** The walk of docs/operations/recipes.md. */
@@ -111,7 +113,7 @@ const EGRESS = {
     const [ofNpm, ofPip] = await user.eventsOfKind(id, 'ObservationEvent');
     expect(JSON.stringify(ofNpm)).toContain('given by npm');
     expect(JSON.stringify(ofPip)).toMatch(/403 Forbidden|ERROR: No matching distribution/);
-    expect(registries.asked.filter((each) => each.startsWith('files.'))).toHaveLength(1);
+    expect(registries.asked.filter((each) => each.startsWith('GET files.'))).toHaveLength(1);
     const denied = await user.eventOf(id, isDenied('pypi.org'));
     expect(jsonAt(denied, 'value')).toMatchObject({ port: 443, reason: 'rule', rule: null, phase: 'agent' });
   });
@@ -125,6 +127,15 @@ const EGRESS = {
     expect(await saidBy(shell(install))).toContain('given by pip');
     const again = `.venv/bin/pip uninstall -qy tiny-slipway; ${PIP} || echo not-twice`;
     expect(await saidBy(shell(again))).toContain('not-twice');
+  });
+
+  it('tells npm of known holes in its packages, and publishes none with the token of a stranger', async () => {
+    expect(await saidBy(shell(`${CONFIG} npm audit && ${PUBLISH}`))).toMatch(/found 0 vulnerabilities.*403/s);
+    const ofNpm = registries.asked.filter((each) => each.includes('registry.npmjs.org'));
+    expect(ofNpm).toContain('POST registry.npmjs.org/-/npm/v1/security/advisories/bulk');
+    expect(ofNpm.filter((each) => each.startsWith('PUT'))).toEqual([]);
+    const denied = await user.eventOf(id, isDenied('registry.npmjs.org'));
+    expect(jsonAt(denied, 'value')).toMatchObject({ method: 'PUT', reason: 'method' });
   });
 
   it('pushes by a token of the App for its repository alone, and has the pull request opened', async () => {

@@ -8,6 +8,10 @@ app.kubernetes.io/name: slipway-egress
 app.kubernetes.io/part-of: slipway
 {{- end }}
 
+{{- define "slipway.egressPriorityClass" -}}
+{{ .Values.egressProxy.priorityClassName | default (printf "%s-egress" .Values.sandboxes.namespace) }}
+{{- end }}
+
 {{- define "slipway.config" -}}
 {{- $config := dict
   "SANDBOX_BACKEND" "kubernetes"

@@ -8,8 +8,10 @@ import { Shares } from '../shares.js';
 
 /** A longer body goes on as it comes: this much is held, and read at once. */
 const MAX_BODY = 1024 * 1024;
+/** There is no bound for all together, which some sandboxes could take from the others. */
 const HELD_OF_SANDBOX = 8;
-const HELD_AT_ONCE = 64;
+/** One that is slower goes on as it comes, too. */
+const WHOLE_MS = 10_000;
 const NOTHING = Buffer.alloc(0);
 /** A host may learn the member. */
 const REMEMBERED_MS = 3_600_000;
@@ -35,29 +37,34 @@ const NEWLINE = 0x0a;
 
 /** A body that was read whole before it goes on. */
 export class HeldBody {
-  /** It goes on with a request for usage. */
-  isAsking: boolean;
   private isSentPlain = false;
 
   constructor(
     public given: Buffer,
-    private asking: Buffer | null,
+    /** Where the question goes into it; null: nowhere. */
+    private end: number | null,
     private readonly over: { refused: () => void; released: () => void },
-  ) {
-    this.isAsking = asking !== null;
+  ) {}
+
+  /** It goes on with a request for usage. */
+  get isAsking(): boolean {
+    return this.end !== null;
   }
 
   headersFor(headers: HeaderLines): HeaderLines {
-    const { length } = this.sent;
-    return headers.map(([name, value]) => [
-      name,
-      name.toLowerCase() === 'content-length' ? String(length) : value,
-    ]);
+    const length = String(this.given.length + (this.isAsking ? ASKED.length : 0));
+    return headers.map(([name, value]) => [name, name.toLowerCase() === 'content-length' ? length : value]);
   }
 
   sendTo(upstream: ClientRequest): void {
-    upstream.end(this.sent);
-    if (!this.isAsking && !this.isSentPlain) {
+    if (this.end !== null) {
+      upstream.write(this.given.subarray(0, this.end));
+      upstream.write(ASKED);
+      upstream.end(this.given.subarray(this.end));
+      return;
+    }
+    upstream.end(this.given);
+    if (!this.isSentPlain) {
       upstream.once('finish', () => this.drop());
     }
   }
@@ -65,7 +72,7 @@ export class HeldBody {
   /** Whether the host may have refused the question, so that it has to get the body once more, as it was given. */
   isRefusedBy({ statusCode = 0 }: IncomingMessage): boolean {
     if (this.isAsking && REFUSALS.has(statusCode)) {
-      this.isAsking = false;
+      this.end = null;
       this.isSentPlain = true;
       return true;
     }
@@ -80,13 +87,8 @@ export class HeldBody {
   drop(): void {
     if (this.given !== NOTHING) {
       this.given = NOTHING;
-      this.asking = null;
       this.over.released();
     }
-  }
-
-  private get sent(): Buffer {
-    return (this.isAsking ? this.asking : null) ?? this.given;
   }
 }
 
@@ -95,6 +97,8 @@ export class UsageRequests {
   private readonly held = new Shares(HELD_OF_SANDBOX);
   /** Hosts that refuse the member, each with the path, and to whom: a sandbox may have a host refuse what it takes later. */
   private readonly refusing = new LRUCache<string, true>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS });
+
+  constructor(private readonly wholeMs = WHOLE_MS) {}
 
   /** How many bodies are held. */
   get size(): number {
@@ -114,15 +118,15 @@ export class UsageRequests {
   ): Promise<HeldBody | null> {
     const key = `${sandbox} ${place}${path.replace(/\?.*/s, '')}`;
     const mayAsk = isChatCall(path) && isReadable(request) && !this.refusing.has(key);
-    if (!mayAsk || this.held.total >= HELD_AT_ONCE || !this.held.take(sandbox)) {
+    if (!mayAsk || !this.held.take(sandbox)) {
       return null;
     }
     let body: HeldBody | null = null;
     const released = (): void => this.held.release(sandbox);
     try {
-      const given = await Promise.race([wholeBody(request), gone]);
+      const given = await wholeBody(request, this.wholeMs, gone);
       const refused = (): void => void this.refusing.set(key, true);
-      body = given && new HeldBody(given, withQuestion(given), { refused, released });
+      body = given && new HeldBody(given, placeOfQuestion(given), { refused, released });
       return body;
     } finally {
       if (body === null) {
@@ -140,8 +144,8 @@ function isReadable({ headers }: IncomingMessage): boolean {
   );
 }
 
-/** Null where it is longer; it is then still to be read from its beginning. Rejects where it ends early. */
-async function wholeBody(request: IncomingMessage): Promise<Buffer | null> {
+/** Null where it is longer, or slow; it is then still to be read from its beginning. Rejects where it ends early, or nothing waits for it. */
+async function wholeBody(request: IncomingMessage, ms: number, gone: Promise<null>): Promise<Buffer | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer | null>();
   const chunks: Buffer[] = [];
   let length = 0;
@@ -149,10 +153,13 @@ async function wholeBody(request: IncomingMessage): Promise<Buffer | null> {
     chunks.push(chunk);
     length += chunk.length;
     if (length > MAX_BODY) {
-      request.pause().off('data', take);
-      request.unshift(Buffer.concat(chunks));
-      resolve(null);
+      passOn();
     }
+  };
+  const passOn = (): void => {
+    request.pause().off('data', take);
+    request.unshift(Buffer.concat(chunks));
+    resolve(null);
   };
   const leave = (): void => reject(new Error('the program in the sandbox has gone'));
   request
@@ -160,11 +167,16 @@ async function wholeBody(request: IncomingMessage): Promise<Buffer | null> {
     .once('end', () => resolve(Buffer.concat(chunks)))
     .once('error', leave)
     .once('close', leave);
-  return await promise;
+  const timer = setTimeout(passOn, ms);
+  try {
+    return await Promise.race([promise, gone]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Null where it needs no question, or cannot be read. */
-function withQuestion(given: Buffer): Buffer | null {
+function placeOfQuestion(given: Buffer): number | null {
   if (given.includes('"stream_options"') || !/"stream"\s*:\s*true/.test(given.toString('latin1'))) {
     return null;
   }
@@ -172,8 +184,7 @@ function withQuestion(given: Buffer): Buffer | null {
   if (!isJsonObject(body) || body['stream'] !== true || Object.hasOwn(body, 'stream_options')) {
     return null;
   }
-  const end = given.lastIndexOf(CLOSE_OBJECT);
-  return Buffer.concat([given.subarray(0, end), Buffer.from(ASKED), given.subarray(end)]);
+  return given.lastIndexOf(CLOSE_OBJECT);
 }
 
 /**

@@ -5,6 +5,8 @@ import { createServer, type Server } from 'node:net';
 import { hostname, release, tmpdir } from 'node:os';
 import path from 'node:path';
 import Docker from 'dockerode';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import type { EgressAccess, ProgramLaunch } from '../sandbox-backend.js';
 import { newProxySocket, SandboxRelays } from './sandbox-relays.js';
 
 describe('newProxySocket', () => {
@@ -111,4 +113,17 @@ describe('what keeps containers from having a relay', () => {
       null,
     ]);
   });
+
+  it.each([null, 'kata', 'runc', '/usr/bin/runc'])(
+    'is known by the same runtimes before a sandbox is started: %s',
+    async (runtime) => {
+      const relays = await found({ defaultRuntime: 'runsc' });
+      const launch = { id: 's', network: null, runtime } as ProgramLaunch;
+      // This engine has no images to look for.
+      const failure = await relays
+        .require(launch, { isOnlyWay: true } as EgressAccess, new AbortController().signal)
+        .then(() => '', errorMessage);
+      expect(failure).toContain(relays.obstacle(runtime) ?? 'no Docker engine answers');
+    },
+  );
 });

@@ -72,9 +72,13 @@ export class SandboxRelays {
 
   /** Why `look` found that a sandbox cannot have one, and what would help; null: it can. */
   obstacle(runtime: string | null): string | null {
+    return this.runtimeObstacle(runtime) ?? this.found;
+  }
+
+  private runtimeObstacle(runtime: string | null): string | null {
     const used = path.basename(runtime ?? this.defaultRuntime ?? 'runc');
     return SHARED_NETWORKS.test(used)
-      ? this.found
+      ? null
       : `no other container can share the network of one that the runtime ${used} runs: runc, crun and nvidia can`;
   }
 
@@ -124,10 +128,9 @@ export class SandboxRelays {
         `rules say what this sandbox may reach, and its specification has it in the network ${network}, where they would not hold: take one of them away`,
       );
     }
-    if (runtime !== null && !SHARED_NETWORKS.test(runtime)) {
-      throw new SandboxBackendError(
-        `rules about what a sandbox may reach, and credentials outside of it, need the runtime runc, crun or nvidia: no other container can share the network of one that ${runtime} runs`,
-      );
+    const obstacle = this.runtimeObstacle(runtime);
+    if (obstacle !== null) {
+      throw new SandboxBackendError(`rules and credentials outside cannot be kept: ${obstacle}`);
     }
     requireShort(this.socket(launch.id, LAST_PORT));
     const { defaultImage: image } = this.options;

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
@@ -78,5 +78,46 @@ describe('the removal of process sandboxes', () => {
     const { backend } = harness;
     await until(async () => (await backend.sweep()).leftovers === 0 && existing().length === 0);
     expect(existing()).toEqual([]);
+  });
+});
+
+const canIsolate = ['bwrap', 'slirp4netns'].every(
+  (program) => spawnSync(program, ['--version']).status === 0,
+);
+
+(canIsolate ? describe : describe.skip)('the removal of a stock program behind a relay', () => {
+  /** Of all processes of this machine, the command lines that name the sandbox. */
+  const processesOf = (id: string): string[] =>
+    readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map((pid) => {
+        try {
+          return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+        } catch {
+          // It has ended meanwhile.
+          return '';
+        }
+      })
+      .filter((line) => line.includes(id));
+
+  it.each([
+    ['runs', 'running', 'exec sleep 1000'],
+    ['ignores that it should end', 'running', "trap '' TERM; while :; do sleep 1; done"],
+    ['has gone into the background', 'running', 'setsid sleep 1000 & exec sleep 1000'],
+    ['has ended by itself', 'stopped', 'exit 7'],
+    ['was killed', 'stopped', 'kill -KILL $$'],
+  ])('leaves no process where it %s', async (_how, expected, script) => {
+    const harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] }, graceMs: 100 });
+    try {
+      const program = { kind: 'command' as const, command: 'sh', args: ['-c', script] };
+      const launch = sandboxLaunch({ program, ports: { WORKER_1: 12_000 } });
+      await harness.backend.start(launch, SIGNAL);
+      await until(async () => (await harness.backend.inspect(launch.id)).state === expected);
+      expect(expected === 'stopped' || processesOf(launch.id).length > 0).toBe(true);
+      await harness.backend.remove(launch.id);
+      expect(processesOf(launch.id)).toEqual([]);
+    } finally {
+      await harness.close();
+    }
   });
 });

@@ -56,11 +56,11 @@ function placesOf(agent: AcpAgent, variable: string, base: string): InjectionPla
     return hostPlaces(agent.hosts);
   }
   const address = addressOf(agent, variable, base);
-  // A host of a rule, `*.name` would stand for all names below.
-  if (address === null || address.hostname.startsWith('*')) {
-    return null;
+  if (address === null || isLoopbackHost(address.hostname)) {
+    return address && [];
   }
-  return isLoopbackHost(address.hostname) ? [] : [placeAt(address, [below(address.pathname)])];
+  const places = placeAt(address, [below(address.pathname)]);
+  return places.length > 0 ? places : null;
 }
 
 function addressOf({ env, args }: AcpAgent, variable: string, base: string): URL | null {

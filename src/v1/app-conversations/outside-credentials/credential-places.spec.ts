@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { modelPlaces, repositoryPlaces } from './credential-places.js';
+import { modelPlaces, repositoryPlaces, stockModelPlaces } from './credential-places.js';
+import { searchCredential, toolCredentials } from './tool-credentials.js';
 
 const SERVERS = {
   github: { cloneUrl: 'https://github.com', apiUrl: 'https://api.github.com' },
@@ -21,6 +22,12 @@ it.each([
   expect([found(false), found(true)]).toEqual([[], graphql === null ? [] : [graphql]]);
 });
 
-it('a model at a host of a rule has no place', () => {
-  expect(modelPlaces('openai/m', 'https://*.example.com/v1')).toEqual([]);
+it('no key goes to a host of a rule, which stands for all names below', () => {
+  const url = 'https://*.example.com/v1';
+  expect(modelPlaces('openai/m', url)).toEqual([]);
+  expect(stockModelPlaces('openai/m', url)).toEqual([]);
+  expect(toolCredentials({ s: { url, headers: { authorization: 'Bearer of-the-tool-server' } } })).toEqual(
+    [],
+  );
+  expect(searchCredential(url, 'tvly-of-the-search')).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { isAzure, modelEndpoint } from '@slipway/common/model-endpoint.js';
+import { parseEgressHost } from '../../../config/egress-rules.js';
 import { PUBLIC_GIT_SERVERS, type GitServerAddresses } from '../../../config/git-config.js';
 import { parseSecretHost, type SecretInjection } from '../../../settings/secrets/secret-injection.js';
 import type { ProviderType } from '../../../git-providers/git-provider.js';
@@ -17,12 +18,11 @@ const AZURE_PATHS = ['/openai/*', '/anthropic/*'];
 export function modelPlaces(model: string, baseUrl: string | null): InjectionPlace[] | null {
   const endpoint = modelEndpoint(model, baseUrl);
   const address = 'problem' in endpoint ? null : URL.parse(endpoint.baseUrl ?? ANTHROPIC_URL);
-  // A host of a rule, `*.name` would stand for all names below.
-  if (address === null || address.hostname.startsWith('*')) {
+  if (address === null) {
     return [];
   }
   const paths = isAzure(address.href) ? AZURE_PATHS : [below(address.pathname)];
-  return isLoopbackHost(address.hostname) ? null : [placeAt(address, paths)];
+  return isLoopbackHost(address.hostname) ? null : placeAt(address, paths);
 }
 
 /** Providers that stock agent servers call at the same hosts as ours, by the names that both have for them. */
@@ -38,7 +38,7 @@ export function stockModelPlaces(model: string, baseUrl: string | null): Injecti
   }
   return given === null
     ? places.map((place) => ({ ...place, paths: ['/*'] }))
-    : [...places, placeAt(given, [below(given.pathname)])];
+    : [...places, ...placeAt(given, [below(given.pathname)])];
 }
 
 /** That its key is in the sandbox in clear. */
@@ -62,7 +62,7 @@ export function repositoryPlaces(
   }
   const path = url.pathname.replace(/(\.git)?\/*$/, '');
   const git = placeAt(url, [`${path}.git/*`, `${path}/*`]);
-  return [git, ...apiPlaces(provider, cloneUrl, servers, hasGraphql), ...filePlaces(url.host, path)];
+  return [...git, ...apiPlaces(provider, cloneUrl, servers, hasGraphql), ...filePlaces(url.host, path)];
 }
 
 function apiPlaces(
@@ -89,7 +89,7 @@ function apiPlaces(
   const address = new URL(`${api}${resource}`);
   const paths = [address.pathname, below(address.pathname)];
   const graphql = new URL(`${api.replace(/\/v3$/, '')}/graphql`).pathname;
-  return [placeAt(address, hasGraphql && provider !== 'bitbucket' ? [...paths, graphql] : paths)];
+  return placeAt(address, hasGraphql && provider !== 'bitbucket' ? [...paths, graphql] : paths);
 }
 
 function filePlaces(host: string, path: string): InjectionPlace[] {
@@ -112,13 +112,15 @@ export function hostPlaces(hosts: readonly string[]): InjectionPlace[] {
   return hosts.flatMap((text) => parseSecretHost(text) ?? []);
 }
 
-export function placeAt({ hostname, port, protocol }: URL, paths: string[]): InjectionPlace {
-  return {
-    host: hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, ''),
-    ...(port !== '' && { port: Number(port) }),
-    ...(/^(http|ws):$/.test(protocol) && { http: true }),
-    paths,
-  };
+export function placeAt(address: URL, paths: string[]): InjectionPlace[] {
+  const http = /^(http|ws):$/.test(address.protocol) && { http: true };
+  return hostAt(address).map((host) => ({ ...host, ...http, paths }));
+}
+
+/** None for what is no host, and for a host of a rule: `*.name` would stand for all names below. */
+export function hostAt({ host }: URL): Pick<InjectionPlace, 'host' | 'port'>[] {
+  const parsed = parseEgressHost(host);
+  return parsed === null || parsed.host.startsWith('*.') ? [] : [parsed];
 }
 
 export function below(path: string): string {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { AllowedHost, EgressInjection, InjectionPlace } from '@slipway/egress-proxy/protocol.js';
+import type { EgressInjection, InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
@@ -252,10 +252,10 @@ export class OutsideCredentials {
     }
   }
 
-  /** What the proxy puts in for a sandbox, and hosts of models that the operator's agents call there. @throws SecretDecryptionError */
+  /** What the proxy puts in for a sandbox, and where the operator's agents call their models there. @throws SecretDecryptionError */
   async injections({ sandboxId, userId }: Omit<Holder, 'hasCredentialsOutside'>): Promise<{
     injections: EgressInjection[];
-    agentHosts: AllowedHost[];
+    agentPlaces: InjectionPlace[];
   }> {
     const rows = await this.placeholders.list(sandboxId);
     const kept = rows.map(({ placeholder, addresses, source }) => ({
@@ -288,10 +288,7 @@ export class OutsideCredentials {
     });
     const found = await Promise.all(all);
     const ofAgents = found.filter((_each, index) => kept[index]?.source.kind === 'agent').flat();
-    const agentHosts = ofAgents.flatMap(({ hosts }) =>
-      hosts.map(({ host, port }) => ({ host, ...(port && { port }), isOwn: true })),
-    );
-    return { injections: found.flat(), agentHosts };
+    return { injections: found.flat(), agentPlaces: ofAgents.flatMap(({ hosts }) => hosts) };
   }
 
   private async modelInjection(

@@ -23,22 +23,22 @@ export function readPlaces(
   const names = isWide ? [`${root}/${path}/*`] : [`${root}/${path}`, `${root}/${path}.git`];
   const api = new URL(apiUrl);
   return [
-    at(
+    ...at(
       url,
       ['POST'],
       names.map((name) => `${name}/git-upload-pack`),
     ),
-    at(url, READING, [
+    ...at(url, READING, [
       ...names.map((name) => `${name}/info/refs?service=git-upload-pack`),
       ...names.flatMap((name) => FILES[provider].map((each) => `${name}${each}`)),
     ]),
-    at(api, READING, apiPatterns(pattern, api.pathname.replace(/\/$/, ''))),
+    ...at(api, READING, apiPatterns(pattern, api.pathname.replace(/\/$/, ''))),
     ...(url.host === PUBLIC_GIT_SERVERS.github.host ? githubPlaces(pattern) : []),
   ];
 }
 
-function at(address: URL, methods: string[], patterns: string[]): InjectionPlace {
-  return { ...placeAt(address, []), methods, patterns };
+function at(address: URL, methods: string[], patterns: string[]): InjectionPlace[] {
+  return placeAt(address, []).map((place) => ({ ...place, methods, patterns }));
 }
 
 /** Of pages of a repository. */
@@ -68,7 +68,7 @@ function apiPatterns({ provider, path, isWide }: ReadablePattern, root: string):
   }
 }
 
-function read(host: string, ...patterns: string[]): InjectionPlace {
+function read(host: string, ...patterns: string[]): InjectionPlace[] {
   return at(new URL(`https://${host}`), READING, patterns);
 }
 
@@ -77,12 +77,10 @@ function githubPlaces({ path, isWide }: ReadablePattern): InjectionPlace[] {
   const [owner = ''] = path.split('/');
   const files = `/${path}/*`;
   return [
-    read('raw.githubusercontent.com', files),
-    read('codeload.github.com', files),
-    read('maven.pkg.github.com', files),
+    ...read('raw.githubusercontent.com', files),
+    ...read('codeload.github.com', files),
+    ...read('maven.pkg.github.com', files),
     // Packages of npm belong to an owner.
-    ...(isWide
-      ? [read('npm.pkg.github.com', `/@${owner}/*`, `/@${owner}%2F*`, `/download/@${owner}/*`)]
-      : []),
+    ...(isWide ? read('npm.pkg.github.com', `/@${owner}/*`, `/@${owner}%2F*`, `/download/@${owner}/*`) : []),
   ];
 }

@@ -27,12 +27,12 @@ const OPEN_HEADERS = /^(accept|accept-.*|content-.*|user-agent|host|origin|refer
 export function toolCredentials(servers: Readonly<Record<string, McpServerEntry>>): ToolCredential[] {
   return Object.entries(servers).flatMap(([server, { url: text = '', transport, headers }]) => {
     const url = URL.parse(text);
-    if (url === null || isLoopbackHost(url.hostname)) {
+    // Where messages go, a server of this kind says itself.
+    const hosts =
+      url === null ? [] : toolPlaces(url, transport === 'sse' ? ['/*'] : [url.pathname, below(url.pathname)]);
+    if (url === null || hosts.length === 0) {
       return [];
     }
-    // Where messages go, a server of this kind says itself.
-    const paths = transport === 'sse' ? ['/*'] : [url.pathname, below(url.pathname)];
-    const hosts = [placeAt(url, paths)];
     const source = (member: string): ToolCredential['source'] => ({
       kind: 'tool',
       server,
@@ -62,11 +62,16 @@ function repetition(name: string, before: readonly (readonly [string, string])[]
 
 export function searchCredential(apiUrl: string, key: string | null): ToolCredential[] {
   const url = URL.parse(apiUrl);
-  if (key === null || url === null || isLoopbackHost(url.hostname)) {
-    return [];
-  }
+  const hosts = url === null ? [] : toolPlaces(url, [below(url.pathname)]);
   const source = { kind: 'tool' as const, server: null, address: apiUrl, member: 'authorization' };
-  return [{ source, value: key, hosts: [placeAt(url, [below(url.pathname)])], headers: ['authorization'] }];
+  return key === null || hosts.length === 0
+    ? []
+    : [{ source, value: key, hosts, headers: ['authorization'] }];
+}
+
+/** None where no proxy is on the way. */
+function toolPlaces(url: URL, paths: string[]): ToolCredential['hosts'] {
+  return isLoopbackHost(url.hostname) ? [] : placeAt(url, paths);
 }
 
 /** A server with what stands for each of its keys; a key for which that is null stays. */
