@@ -115,15 +115,13 @@ const COUNT_VALID = `
   SELECT count(*)::integer AS count FROM api_keys
   WHERE user_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`;
 
-const FORGET_ENDED = `
-  DELETE FROM api_keys WHERE id IN (
-    SELECT id FROM api_keys WHERE user_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
-    ORDER BY created_at DESC OFFSET $3)
-  RETURNING id`;
+const FIND_SURPLUS = `
+  SELECT id FROM api_keys WHERE user_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
+  ORDER BY created_at DESC OFFSET $3`;
 
 const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id';
 
-/** The key itself, those that were made with it, those that were made with these, and so on. */
+/** The key or session itself, keys that were made with it, those that were made with these, and so on. */
 const WITH_MADE_KEYS = `
   WITH RECURSIVE made AS (
     SELECT $1::text AS id UNION SELECT k.id FROM api_keys k JOIN made ON k.made_by_key = made.id)
@@ -211,30 +209,32 @@ export class ApiKeyRepository extends Repository<ApiKey> {
         return null;
       }
       const { userId: ownerId, name, scopes, repositories } = key;
-      const [forgotten] = await manager.query<[{ id: string }[], number]>(FORGET_ENDED, [
-        ownerId,
-        now,
-        MAX_ENDED,
-      ]);
       await manager.insert(ApiKey, { id, secretHash, ...key, ...(await makerOf(manager)) });
-      await this.audit.append(
-        manager,
-        ...forgotten.map(({ id: resourceId }) => ({
-          action: 'api_key.forget' as const,
-          resourceId,
-          ownerId,
-          by: 'service' as const,
-        })),
-        {
-          action: 'api_key.create',
-          resourceId: id,
-          ownerId,
-          details: { name, ...(scopes && { scopes }), ...(repositories && { repositories }) },
-        },
-      );
+      await this.forgetEnded(manager, ownerId, now);
+      await this.audit.append(manager, {
+        action: 'api_key.create',
+        resourceId: id,
+        ownerId,
+        details: { name, ...(scopes && { scopes }), ...(repositories && { repositories }) },
+      });
       await after?.(manager, id);
       return manager.findOneByOrFail(ApiKey, { id });
     });
+  }
+
+  /** Removes the oldest ended keys; what they made counts as made by what made them. */
+  private async forgetEnded(manager: EntityManager, userId: string, now: Date): Promise<void> {
+    const surplus = await manager.query<Pick<ApiKey, 'id'>[]>(FIND_SURPLUS, [userId, now, MAX_ENDED]);
+    for (const { id } of surplus) {
+      const { madeByKey, identityId, sid } = await manager.findOneByOrFail(ApiKey, { id });
+      await manager.update(ApiKey, { madeByKey: id }, { madeByKey, ...(identityId && { identityId, sid }) });
+      for (const type of PAUSED_WITH_KEY.keys()) {
+        await manager.update(type, { userId, madeByKey: id }, { madeByKey });
+      }
+      await manager.delete(ApiKey, { id });
+      const entry = { action: 'api_key.forget', resourceId: id, ownerId: userId, by: 'service' } as const;
+      await this.audit.append(manager, entry);
+    }
   }
 
   /** Gives a valid key another secret, and tells when it ends; undefined where it has ended. */
@@ -252,19 +252,28 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   async revoke(id: string, now: Date, withWhatItMade = false, { before }: Besides = {}): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await before?.(manager);
-      const made = withWhatItMade ? await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [id]) : [{ id }];
-      await this.revokeEach(manager, made, now);
       if (withWhatItMade) {
-        const madeByKey = In(made.map((key) => key.id));
+        const madeByKey = In(await this.revokeWithin(manager, id, now));
         await this.pauseMade(manager, { madeByKey });
+      } else {
+        await this.revokeEach(manager, [{ id }], now);
       }
     });
   }
 
-  /** Ends the keys that were made with a key or by a session. */
-  async revokeWithin(manager: EntityManager, madeBy: string, now: Date): Promise<void> {
-    const made = await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [madeBy]);
-    await this.revokeEach(manager, made, now);
+  /** Ends a key, and those that were made with it or by a session. @returns their ids, and that of the session */
+  async revokeWithin(manager: EntityManager, madeBy: string, now: Date): Promise<string[]> {
+    const ended = new Set<string>();
+    for (;;) {
+      // A key whose end waits for one that it is about to make is followed by that at the next look.
+      const made = await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [madeBy]);
+      const news = made.filter(({ id }) => !ended.has(id));
+      if (news.length === 0) {
+        return [...ended];
+      }
+      await this.revokeEach(manager, news, now);
+      news.forEach(({ id }) => ended.add(id));
+    }
   }
 
   /** Ends what devices of a user got, for good. */

@@ -42,17 +42,23 @@ export interface Maker {
 const LOCK_SESSION = `
   SELECT api_key_id AS "madeByKey", identity_id AS "identityId", sid FROM sessions WHERE id = $1 FOR KEY SHARE`;
 
-/** The maker by the current request. @throws DomainError unauthorized where its session has ended meanwhile */
+/** Who revokes a key waits, and finds what was made with it. */
+const LOCK_KEY = 'SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL FOR SHARE';
+const KEY_ID = /^[0-9A-Za-z]{8}$/;
+
+/** The maker by the current request. @throws DomainError unauthorized where its key or session has ended meanwhile */
 export async function makerOf(manager: EntityManager): Promise<Maker> {
-  const keyId = currentRequest()?.keyId ?? null;
-  if (keyId === null || !isSessionId(keyId)) {
-    return { madeByKey: keyId, identityId: null, sid: null };
-  }
-  const [session] = await manager.query<Maker[]>(LOCK_SESSION, [keyId]);
-  if (session === undefined) {
+  const id = currentRequest()?.keyId ?? null;
+  const none = { madeByKey: id, identityId: null, sid: null };
+  const [maker] =
+    id !== null && isSessionId(id) ? await manager.query<(Maker | undefined)[]>(LOCK_SESSION, [id]) : [none];
+  const madeByKey = maker?.madeByKey ?? id;
+  // A token of the issuer ends by itself.
+  const isKey = madeByKey !== null && KEY_ID.test(madeByKey);
+  if (!maker || (isKey && (await manager.query<unknown[]>(LOCK_KEY, [madeByKey])).length === 0)) {
     throw new DomainError('unauthorized', 'Unauthorized');
   }
-  return { ...session, madeByKey: session.madeByKey ?? keyId };
+  return { ...maker, madeByKey };
 }
 
 export abstract class RowOfOwner extends OwnedThing {

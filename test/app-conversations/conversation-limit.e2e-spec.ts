@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
+import { descending } from '../../src/common/compare.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -30,6 +31,29 @@ describe('a user with as many conversations as are kept', () => {
     await start(await app.createUser()).expect(200);
     await request(app.url).delete(`${CONVERSATIONS}/${first.hex}`).set(app.user.headers).expect(200);
     await start(app.user).expect(200);
+  });
+
+  it('starts no more than have room, however many at a time', async () => {
+    const user = await app.createUser();
+    const { id: sandboxId } = await rows.sandbox(user.id);
+    await rows.conversation(user.id, { sandboxId });
+    await rows.startTask(user.id);
+    const inSandbox = (): request.Test =>
+      request(app.url).post(CONVERSATIONS).set(user.headers).send({ sandbox_id: sandboxId });
+
+    await inSandbox().expect(409);
+    await app.dataSource.query('DELETE FROM app_conversation_start_tasks WHERE user_id = $1', [user.id]);
+    const answers = await Promise.all([inSandbox(), inSandbox(), inSandbox()]);
+
+    expect(answers.map(({ status }) => status).toSorted(descending)).toEqual([409, 409, 200]);
+  });
+
+  it('counts a conversation that is about to begin once', async () => {
+    const user = await app.createUser();
+    const { id } = await rows.conversation(user.id);
+    await rows.startTask(user.id, { appConversationId: id, status: 'STARTING_CONVERSATION' });
+
+    await start(user).expect(200);
   });
 
   it('gets none from an agent server either', async () => {

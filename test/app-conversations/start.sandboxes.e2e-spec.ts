@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
+import { descending } from '../../src/common/compare.js';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { SandboxesService } from '../../src/v1/sandboxes/sandboxes.service.js';
 import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestUser } from '../support/create-test-app.js';
+import { ConversationRows } from '../support/conversation-rows.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
@@ -18,6 +20,7 @@ describe('starts and the sandboxes they need', () => {
     { MAX_RUNNING_SANDBOXES: '1', SANDBOX_WAIT_SECONDS: '600' },
     { sandboxBackend: backend },
   );
+  const rows = new ConversationRows(app);
   let user: TestUser;
   let client: StartsClient;
 
@@ -233,6 +236,18 @@ describe('starts and the sandboxes they need', () => {
     await Promise.all(Array.from({ length: 25 }, () => client.start()));
 
     await expect(client.start()).rejects.toMatchObject({ kind: 'rate_limited', retryAfterSeconds: 30 });
+    await app.dataSource.query(`DELETE FROM app_conversation_start_tasks WHERE user_id = $1`, [user.id]);
+  });
+
+  it('limits how many starts of a user wait in a sandbox that exists', async () => {
+    const { id: sandbox_id } = await rows.sandbox(user.id);
+    await Promise.all(Array.from({ length: 24 }, async () => rows.startTask(user.id)));
+    const inSandbox = (): request.Test =>
+      request(app.url).post('/api/v1/app-conversations').set(user.headers).send({ sandbox_id });
+
+    const answers = await Promise.all([inSandbox(), inSandbox(), inSandbox()]);
+
+    expect(answers.map(({ status }) => status).toSorted(descending)).toEqual([429, 429, 200]);
     await app.dataSource.query(`DELETE FROM app_conversation_start_tasks WHERE user_id = $1`, [user.id]);
   });
 

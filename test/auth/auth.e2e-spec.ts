@@ -4,6 +4,7 @@ import { ApiKeyVerifier } from '../../src/auth/api-key.verifier.js';
 import { createTestApp, type TestUser } from '../support/create-test-app.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
 import { until } from '../support/until.js';
+import { untilBlocked } from '../support/until-blocked.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const KEYS = '/api/v1/api-keys';
@@ -131,6 +132,82 @@ describe('API keys and users', () => {
           'automation_webhook.update',
           'webhook_endpoint.update',
         ]);
+      });
+
+      const withKey = (key: string): TestUser => ({ ...app.user, headers: { 'X-Session-API-Key': key } });
+      const revoked = async (ids: readonly string[]): Promise<boolean[]> => {
+        const { body } = await request(app.url).get(KEYS).set(app.user.headers).expect(200);
+        const keys: { id: string; revoked_at: string | null }[] = body;
+        return ids.map((id) => keys.find((key) => key.id === id)?.revoked_at !== null);
+      };
+      const revoke = async (id: string): Promise<request.Response> =>
+        request(app.url).delete(`${KEYS}/${id}?made=pause`).set(app.user.headers);
+
+      it('stops what keys made that were forgotten since', async () => {
+        const { body: stolen } = await issue(app.user, { name: 'stolen' });
+        const { body: between } = await issue(withKey(stolen.key), { name: 'between' });
+        const { body: last } = await issue(withKey(between.key), { name: 'last' });
+        const { body: deepest } = await issue(withKey(last.key), { name: 'deepest' });
+        const paths = await made({ 'X-Session-API-Key': last.key }, 'forgotten');
+        await app.dataSource.query(
+          `UPDATE api_keys SET revoked_at = now(), created_at = '2020-01-01' WHERE id = ANY ($1)`,
+          [[between.id, last.id]],
+        );
+        await app.dataSource.query(
+          `INSERT INTO api_keys (id, user_id, name, secret_hash, revoked_at)
+           SELECT 'ended' || n, $1, 'ended', '', now() FROM generate_series(100, 199) AS n`,
+          [app.user.id],
+        );
+        await issue(app.user, { name: 'forgets' });
+        const { body: left } = await request(app.url).get(KEYS).set(app.user.headers).expect(200);
+        expect(left.map(({ id }: { id: string }) => id)).not.toContain(last.id);
+
+        expect((await revoke(stolen.id)).status).toBe(204);
+
+        expect(await states(paths)).toEqual([false, false, false]);
+        expect(await revoked([deepest.id])).toEqual([true]);
+      });
+
+      it.each<[string, (key: string) => Promise<request.Response>]>([
+        ['a key', async (key) => issue(withKey(key), { name: 'late' })],
+        [
+          'an endpoint',
+          async (key) =>
+            request(app.url)
+              .post(ENDPOINTS)
+              .set('X-Session-API-Key', key)
+              .send({ url: 'https://late.example.com' }),
+        ],
+      ])('makes %s by no request that was let in before', async (_what, make) => {
+        const { body: stolen } = await issue(app.user, { name: 'stolen' });
+        const { body: second } = await issue(withKey(stolen.key), { name: 'second' });
+        const turn = app.dataSource.createQueryRunner();
+        await turn.startTransaction();
+        await turn.query('SELECT FROM users WHERE id = $1 FOR NO KEY UPDATE', [app.user.id]);
+        const late = [stolen, second].map(async ({ key }) => make(key));
+        await untilBlocked(app.dataSource, 2);
+
+        expect((await revoke(stolen.id)).status).toBe(204);
+        await turn.rollbackTransaction();
+        await turn.release();
+
+        expect((await Promise.all(late)).map(({ status }) => status)).toEqual([401, 401]);
+      });
+
+      it('is revoked with the key that it is about to make', async () => {
+        const { body: stolen } = await issue(app.user, { name: 'stolen' });
+        const turn = app.dataSource.createQueryRunner();
+        await turn.startTransaction();
+        await turn.query('LOCK TABLE audit_entries IN SHARE MODE');
+        const late = issue(withKey(stolen.key), { name: 'late' }).then(({ body }) => body);
+        await untilBlocked(app.dataSource);
+        const revoking = revoke(stolen.id);
+        await untilBlocked(app.dataSource, 2);
+        await turn.rollbackTransaction();
+        await turn.release();
+
+        expect((await revoking).status).toBe(204);
+        expect(await revoked([stolen.id, (await late).id])).toEqual([true, true]);
       });
     });
 

@@ -107,6 +107,44 @@ describe('a user who is removed', () => {
     expect(task).toEqual({ user_id: heir.id, request_secrets: null });
   });
 
+  it('leaves nothing that goes on by itself with the credentials of the one that is named', async () => {
+    const heir = await app.createUser();
+    const waiting = await rows.startTask(user.id, { sandboxId, status: 'WAITING_FOR_SANDBOX' });
+    const begun = await rows.conversation(user.id, { sandboxId }, FOLLOWED_ELSEWHERE);
+    const beginning = { appConversationId: begun.id, sandboxId, status: 'STARTING_CONVERSATION' } as const;
+    const starting = await rows.startTask(user.id, beginning);
+    await app.dataSource.query(
+      `INSERT INTO followed_pull_requests (conversation_id, user_id, wishes, state, next_look_at)
+       VALUES ($1, $2, '{"until": "green", "on": ["checks"], "max_rounds": 5}', 'watching', now())`,
+      [id, user.id],
+    );
+    await app.dataSource.query(
+      `INSERT INTO pending_messages (id, user_id, conversation_id, position, content)
+       VALUES (gen_random_uuid(), $2, $1, 1, '[]')`,
+      [id, user.id],
+    );
+
+    await remove(`?hand_over_to=${heir.id}`).expect(204);
+
+    const { body: tasks } = await request(app.url)
+      .get(`/api/v1/app-conversations/start-tasks?ids=${waiting.hex}&ids=${starting.hex}`)
+      .set(heir.headers)
+      .expect(200);
+    const ended = { status: 'ERROR', detail: 'Its user was removed before it had begun.' };
+    expect(tasks).toMatchObject([ended, ended]);
+    const { body: shownTo } = await request(app.url)
+      .get(`/api/v1/app-conversations?ids=${begun.hex}&ids=${hex}`)
+      .set(heir.headers)
+      .expect(200);
+    expect(shownTo).toMatchObject([null, { follow: { state: 'stopped', reason: 'Its user was removed.' } }]);
+    const [left] = await app.dataSource.query<unknown[]>(
+      `SELECT (SELECT count(*)::int FROM pending_messages WHERE conversation_id = $1) AS messages,
+         (SELECT next_look_at FROM followed_pull_requests WHERE conversation_id = $1) AS look`,
+      [id],
+    );
+    expect(left).toEqual({ messages: 0, look: null });
+  });
+
   it.each<[string, () => string]>([
     ['nobody', () => '3f9b7f0e-8a4b-4d61-9a63-1a2b3c4d5e6f'],
     ['the removed user', () => user.id],

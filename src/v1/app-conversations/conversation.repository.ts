@@ -25,6 +25,7 @@ import {
   initialTitle,
   taskTitle,
 } from './conversation.entity.js';
+import { isStored } from './conversation.queries.js';
 import { type StartTask, type WorkedRepository, workingBranch } from './start-task.entity.js';
 
 /** A conversation from the list of its agent server. Untrusted, and cut to what a row can hold. */
@@ -64,9 +65,14 @@ const REPOSITORIES_IN_SANDBOX = `
   SELECT DISTINCT selected_repository AS repository, coalesce(git_provider, 'github') AS provider
   FROM app_conversations WHERE sandbox_id = $1 AND selected_repository IS NOT NULL`;
 
-/** Reads no more rows than the number in question. */
+/** Those that are about to be, too. Reads no more rows than the number in question. */
 const HAS_AS_MANY = `
-  SELECT EXISTS (SELECT FROM app_conversations WHERE user_id = $1 OFFSET $2::int - 1 LIMIT 1) AS found`;
+  SELECT EXISTS (
+    SELECT FROM app_conversations WHERE user_id = $1
+    UNION ALL
+    SELECT FROM app_conversation_start_tasks t
+    WHERE t.user_id = $1 AND t.status NOT IN ('READY', 'ERROR') AND NOT ${isStored('t.app_conversation_id')}
+    OFFSET $2::int - 1 LIMIT 1) AS found`;
 
 const REMOVE_OF_USER = 'DELETE FROM app_conversations WHERE id = $1 AND user_id = $2 RETURNING sandbox_id';
 

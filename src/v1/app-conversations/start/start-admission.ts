@@ -25,7 +25,7 @@ export interface StartPlan {
   resumes: boolean;
 }
 
-/** A start that waits for quota occupies a worker of its host, which one user must not exhaust. */
+/** A start that waits, for quota or for others in its sandbox, occupies a worker of its host, which one user must not exhaust. */
 const MAX_UNFINISHED = 25;
 const RETRY_AFTER_SECONDS = 30;
 
@@ -50,6 +50,7 @@ export class StartAdmission {
     if (task.request.conversation_id !== null && (await this.isIdInUse(manager, conversationId))) {
       throw idInUse();
     }
+    await lockUser(manager, task.userId);
     await this.assertRoom(manager, task.userId);
     if (resumes) {
       await this.quota.assertAvailable(manager, task.userId);
@@ -90,10 +91,10 @@ export class StartAdmission {
     { task: { sandboxId, userId, hostId, request }, sandbox: plan, isDoomed }: StartPlan,
   ): Promise<Pick<StartTask, 'sandboxId' | 'sandboxMade' | 'notes'>> {
     if (plan === null) {
+      await this.assertFewUnfinished(manager, userId);
       return { sandboxId, sandboxMade: true, notes: [] };
     }
     if (isDoomed) {
-      await lockUser(manager, userId);
       await this.assertFewUnfinished(manager, userId);
       return { sandboxId, sandboxMade: false, notes: plan.notes };
     }
@@ -117,7 +118,7 @@ export class StartAdmission {
     if ((await this.tasks.countUnfinished(manager, userId)) >= MAX_UNFINISHED) {
       throw new DomainError(
         'rate_limited',
-        `${MAX_UNFINISHED} conversations are being started already, and all sandboxes are busy; wait for some of them.`,
+        `${MAX_UNFINISHED} conversations are being started already, the most that may wait; wait for some of them.`,
         { retryAfterSeconds: RETRY_AFTER_SECONDS },
       );
     }
