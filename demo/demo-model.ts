@@ -7,6 +7,10 @@ import { checkOf, DEMO_WORK, type DemoWork } from './demo-work.js';
 const COMMIT = 'git add --all && git commit --quiet --message';
 const LAST = 'git log --oneline -1';
 
+/** Makes a branch, with a number behind its name where the repository has it from another start of the same task. */
+const newBranch = (name: string): string =>
+  `git checkout --quiet -b ${name}$(git branch --remotes --list "origin/${name}*" | sed -n '$=')`;
+
 /** How each kind of work begins. What follows is the same for all: mend, check, commit. */
 const BEGINNINGS: Record<
   DemoWork['kind'],
@@ -39,20 +43,21 @@ const BEGINNINGS: Record<
   }),
 };
 
-function stepsFor(work: DemoWork, title: string): ScriptedAnswer[] {
+/** @param made the branch that the commit is on */
+function stepsFor(work: DemoWork, title: string, made: string): ScriptedAnswer[] {
   const { branch, script, edit, kind, subject, number } = work;
   const { text, command, why } = BEGINNINGS[kind](work);
   const isNew = kind === 'issue';
   const commit = `${COMMIT} "${subject}"`;
   return [
-    shell(text, `git checkout --quiet ${isNew ? '-b ' : ''}${branch} && ${command}`),
+    shell(text, `${isNew ? newBranch(branch) : `git checkout --quiet ${branch}`} && ${command}`),
     shell(why, `sed -i '${edit}' ${script} && sh check.sh`),
     shell(
       'The checks pass, so I commit.',
-      isNew ? `${commit} && ${LAST}` : `${commit} && git push --quiet origin ${branch} && ${LAST}`,
+      isNew ? `${commit} && ${LAST} --decorate` : `${commit} && git push --quiet origin ${branch} && ${LAST}`,
     ),
     ...(isNew
-      ? [call('create_pull_request', { source_branch: branch, title, body: `This resolves #${number}.` })]
+      ? [call('create_pull_request', { source_branch: made, title, body: `This resolves #${number}.` })]
       : []),
     finish(
       `Committed: ${subject}. The checks pass, and the change is ${isNew ? 'a pull request' : `on ${branch}`}.`,
@@ -71,7 +76,7 @@ const WRITING: ScriptedAnswer[] = [
   shell('I look through the repository, and try what README says.', 'ls && cat README.md && sh check.sh'),
   shell(
     'Now I write down what I could confirm.',
-    `git checkout --quiet -b docs/agents && cat >AGENTS.md <<'END'\n${INSTRUCTIONS}END\ncat AGENTS.md`,
+    `${newBranch('docs/agents')} && cat >AGENTS.md <<'END'\n${INSTRUCTIONS}END\ncat AGENTS.md`,
   ),
   shell('', `${COMMIT} "docs: instructions for agents" && ${LAST}`),
   finish('AGENTS.md is written and committed. Open pull request, when you have read it.'),
@@ -87,6 +92,7 @@ const STRANGE: ScriptedAnswer[] = [
 ];
 
 const REFUSED = /could not be opened|git push failed/;
+const DONE_BEFORE = /nothing to commit|nothing added to commit/;
 
 /** Does what the first message of the user asks for, and says so where its pull request is refused. */
 export const demoModel: Script = (request) => {
@@ -94,6 +100,9 @@ export const demoModel: Script = (request) => {
   const observed = last?.role === 'tool' ? textOf(last) : '';
   if (REFUSED.test(observed)) {
     return finish(observed);
+  }
+  if (DONE_BEFORE.test(observed)) {
+    return finish('There is nothing left to change: an earlier conversation did this task.');
   }
   const asked = textOf(request.messages.find(({ role }) => role === 'user'));
   if (LOOP_CAUSES.some((cause) => asked.includes(cause))) {
@@ -106,7 +115,8 @@ export const demoModel: Script = (request) => {
     ({ repository, number }) => asked.includes(repository) && new RegExp(`[#!]${number}\\b`).test(asked),
   );
   const [, title = ''] = /titled "(.+?)"/.exec(asked) ?? [];
-  return work ? byTurn(stepsFor(work, title), LATER)(request) : byTurn(STRANGE)(request);
+  const made = /HEAD -> ([^,)]+)/.exec(observed)?.[1] ?? '';
+  return work ? byTurn(stepsFor(work, title, made), LATER)(request) : byTurn(STRANGE)(request);
 };
 
 function textOf(message: ChatMessage | undefined): string {

@@ -39,6 +39,9 @@ export async function executeKeys(
   config: AppConfig,
   output: CommandOutput,
 ): Promise<void> {
+  if (command.name === 'create' && command.email === null && !command.admin) {
+    throw new UsageError('create needs --user EMAIL or --admin');
+  }
   const { cluster } = dataFolderPaths(path.resolve(config.dataDir));
   if (command.name !== 'create' && config.database.url === null && findCluster(cluster) === null) {
     throw new ConfigError(

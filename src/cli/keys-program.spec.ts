@@ -74,7 +74,6 @@ describe('keys', () => {
   it.each([
     [[], 'a command is missing: there are create, list, revoke and reencrypt'],
     [['destroy-7f3a'], 'this command is not known: there are create, list, revoke and reencrypt'],
-    [['create'], 'create needs --user EMAIL or --admin'],
     [['create', '--admin', '--key-7f3a'], UNKNOWN_FLAG],
     [['create', '--user'], NO_VALUE],
     [['create', '--user', '--admin'], NO_VALUE],

@@ -57,14 +57,15 @@ export function defineKeys(keys: Command, execute: (command: KeysCommand) => Pro
     .command('create')
     .description('make an API key, and print nothing but the key on standard output')
     .option('--admin', 'make its user an administrator; alone it means admin@localhost')
-    .option('--user <email>', 'who it is for; made when unknown', flagValue)
+    .option(
+      '--user <email>',
+      'who it is for, made when unknown; over the API, the user of SLIPWAY_KEY without it',
+      flagValue,
+    )
     .option('--name <name>', 'what it is for', flagValue)
     .option('--expires-at <time>', 'when it ends, such as 2030-01-31T12:00:00Z', flagValue)
     .option('--scopes <list>', `what it may do, such as read,run: of ${SCOPES.join(', ')}`, flagValue)
     .action(async ({ admin = false, user: email = null, name: keyName = null, expiresAt = null, scopes }) => {
-      if (email === null && !admin) {
-        throw new UsageError('create needs --user EMAIL or --admin');
-      }
       await execute({ name: 'create', admin, email, keyName, expiresAt, scopes: scopes?.split(',') ?? null });
     });
   keys

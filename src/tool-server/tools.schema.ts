@@ -12,7 +12,8 @@ const id = z.string().max(100).describe('What start_conversation answered.');
 const message = z.string().min(1);
 const provider = z.enum(PROVIDER_TYPES);
 const taskType = z.enum(TASK_TYPES);
-export const conversation = z.object({ conversation_id: id });
+// What calls take is strict, as models misspell arguments: a start would go on without its repository.
+export const conversation = z.strictObject({ conversation_id: id });
 export const progress = z.object({
   conversation_id: z.string(),
   status: z
@@ -25,7 +26,7 @@ export const progress = z.object({
 });
 export type Progress = z.output<typeof progress>;
 
-export const selection = z.object({
+export const selection = z.strictObject({
   task_types: z.array(taskType).nullish(),
   providers: z.array(provider).nullish(),
   limit: z.int().min(1).max(200).nullish(),
@@ -41,7 +42,7 @@ export const tasks = z.object({
   tasks: z.array(task),
   providers: z.array(z.object({ provider, status: z.string().describe('ok, partial, stale or error.') })),
 });
-export const start = z.object({
+export const start = z.strictObject({
   message: message.describe('What the agent shall do; it knows nothing else.'),
   repository: z.string().nullish().describe('Full name of the repository to work in, such as octo/app.'),
   provider: provider.nullish().describe('Where the repository is.'),
@@ -59,7 +60,7 @@ export const start = z.object({
       "Whether a fork of the user's is made where they may not push; by default as in their settings.",
     ),
 });
-export const wait = z.object({
+export const wait = z.strictObject({
   conversation_id: id,
   seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).default(USUAL_WAIT_SECONDS).describe('At most.'),
 });
@@ -79,8 +80,8 @@ export const changes = z.object({
   changes: z.array(z.object({ status: z.string(), path: z.string() })).describe('At most 1,000.'),
   count: z.number().describe('How many there are in all.'),
 });
-export const said = z.object({ conversation_id: id, message });
-export const pullRequest = z.object({
+export const said = z.strictObject({ conversation_id: id, message });
+export const pullRequest = z.strictObject({
   conversation_id: id,
   title: z.string().nullish().describe("By default the conversation's title."),
   body: z.string().nullish().describe('What changed and why, in Markdown.'),

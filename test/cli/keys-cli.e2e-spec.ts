@@ -80,6 +80,7 @@ describe('npm run keys', () => {
     });
 
     it.each([
+      [[], 'create needs --user EMAIL or --admin'],
       [['--user', 'not an address 7f3a'], '--user: Expected'],
       [['--admin', '--scopes', 'read,7f3a'], '--scopes'],
       [['--admin', '--name', 'bootstrap'], '--name: This name is kept'],

@@ -233,6 +233,10 @@ describe('slipway', () => {
       expect(table[0]).toMatch(/^ID +NAME +CREATED +EXPIRES +LAST USED +STATE$/);
       expect(table[1]).toMatch(new RegExp(`^${robot.id} +robot +[-\\dT:]+Z +never +never +active$`));
 
+      const { stdout: own } = await run('keys', 'create', '--name', 'own');
+      const { stdout: known } = await slipway(app.url, own[0] ?? '', 'keys', 'list');
+      expect(known).toContainEqual(expect.stringMatching(/ own /));
+
       expect(await admin('keys', 'revoke', robot.id)).toMatchObject({ status: 0 });
       expect(await slipway(app.url, made[0] ?? '', 'tasks')).toMatchObject({ status: 4 });
     });

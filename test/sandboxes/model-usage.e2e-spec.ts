@@ -195,7 +195,7 @@ describe('calls of models that proxies report', () => {
       .set(user.headers)
       .expect(200);
     expect(body.items).toMatchObject([
-      { code: 'MaxBudgetReached', detail: expect.stringContaining('7.0000 USD') },
+      { code: 'MaxBudgetReached', detail: expect.stringContaining('7 USD') },
     ]);
   });
 

@@ -235,9 +235,11 @@ describe('the tool server', () => {
     await app.dataSource.query('DELETE FROM sandboxes WHERE id = $1', [sandboxId]);
     const failed = await call('send_message', { conversation_id: hex, message: 'Hello.' });
     expect(failed).toMatchObject({ isError: true, found: { code: 'sandbox_not_running' } });
-    await expect(client.callTool({ name: 'send_message', arguments: {} })).resolves.toMatchObject({
-      isError: true,
-    });
+    for (const misspelt of [{}, { message: 'Go.', repo: 'octo/app' }]) {
+      await expect(
+        client.callTool({ name: 'start_conversation', arguments: misspelt }),
+      ).resolves.toMatchObject({ isError: true });
+    }
   });
 });
 
@@ -379,7 +381,7 @@ describe('an agent with the key of its conversation', () => {
     const tools = ['wait_for_conversation', 'get_result', 'get_changes', 'open_pull_request'];
     for (const id of others) {
       for (const name of [...tools, 'stop_conversation', 'send_message']) {
-        const given = { conversation_id: id, message: 'Hello.' };
+        const given = { conversation_id: id, ...(name === 'send_message' && { message: 'Hello.' }) };
         expect([id, name, await callAs(own.key, name, given)]).toMatchObject([id, name, NOT_FOUND]);
         // A user's key that names a conversation may no more.
         const named = await callAs(user.key, name, given, { 'X-Slipway-Conversation': own.hex });

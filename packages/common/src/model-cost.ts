@@ -21,3 +21,8 @@ export function callCost(price: ModelPrice, tokens: CallTokens): number {
   const prompt = (input - read - written) * price.input + read * readPrice + written * writePrice;
   return (prompt + output * price.output) / 1_000_000;
 }
+
+/** For people: a share of a budget may be a third of it. */
+export function usd(amount: number): string {
+  return `${Number(amount.toPrecision(6))} USD`;
+}

@@ -148,4 +148,22 @@ describe('the world of the demo', () => {
     await nadia.open('Conversations');
     await nadia.expectSound();
   });
+
+  it('does a task once more', async () => {
+    const suggested = tasks.find(({ task_type: kind }) => kind === 'OPEN_ISSUE');
+    const started = await fetch(`${demo.url}/api/v1/app-conversations`, {
+      method: 'POST',
+      headers: { 'X-Session-API-Key': demo.nadia.apiKey, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ suggested_task: suggested }),
+    });
+    expect(started.status).toBe(200);
+    const again: unknown[] = [];
+    await until(async () => {
+      const all = await conversations();
+      again.splice(0, Infinity, ...all.filter((each) => jsonText(each, 'title') === suggested?.title));
+      return again.length === 2 && again.every((each) => jsonText(each, 'execution_status') === 'finished');
+    });
+
+    expect(again.map((each) => jsonList(each, 'pull_requests')?.length)).toEqual([1, 1]);
+  }, 300_000);
 });

@@ -3,6 +3,7 @@ import { ApiConsumes, ApiProperty, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { Shown, succeeded, SuccessDto, Time } from '../../common/openapi/responses.js';
+import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { Flag, Text } from '../../common/validation/field-decorators.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
@@ -41,6 +42,8 @@ class DeviceCodesDto {
   @Shown('Seconds between two requests of the device.', INTERVAL_SECONDS) interval: number;
 }
 
+/** The document's rule alone: without the code the answer is that of RFC 6749, not a 422. */
+@SchemaRules({ required: ['device_code'] })
 class FetchDeviceKeyDto {
   @Text('Of the answer that began the login.', { example: DEVICE_CODE, secret: true }) device_code?: string;
   @Text('This one alone, which clients may leave out.', { example: GRANT_TYPE }) grant_type?: string;

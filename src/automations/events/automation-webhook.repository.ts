@@ -9,7 +9,8 @@ import { DomainError } from '../../common/errors/domain-error.js';
 
 const MAX_WEBHOOKS = 20;
 
-export const SOURCE_TAKEN = 'This source has a webhook; there is one for each.';
+export const SOURCE_TAKEN =
+  'This source has a webhook; there is one for each. Find it with GET /api/automation/v1/webhooks, then change it, delete it, or give it a new secret.';
 
 /** Through which a host sends its events: there is one for each source of an organization. */
 @Entity('automation_webhooks')

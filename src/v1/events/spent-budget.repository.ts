@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { usd } from '@slipway/common/model-cost.js';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
@@ -39,8 +40,8 @@ export class SpentBudgetRepository {
     }
     const { accumulated_cost: cost, max_budget_per_task: budget } = row.metrics;
     const detail =
-      `The calls of models have cost ${cost.toFixed(4)} USD and the limit of the conversation (max_budget_per_task) is ` +
-      `${String(budget)} USD. Raise it in the settings and send a message to go on.`;
+      `The calls of models have cost ${usd(cost)} and the limit of the conversation (max_budget_per_task) is ` +
+      `${usd(Number(budget))}. Raise it in the settings and send a message to go on.`;
     const now = new Date(this.clock.now());
     const event = {
       kind: 'ConversationErrorEvent',

@@ -11,6 +11,14 @@ describe('limitReached', () => {
   ])('%j after %j: %s', (settings, totals, code) => {
     expect(limitReached(settings, totals)?.code).toBe(code);
   });
+
+  it('rounds amounts', () => {
+    const detail = limitReached(
+      { maxIterations: 3, maxBudget: 5 / 3 },
+      { iterations: 0, costUsd: 1.7 },
+    )?.detail;
+    expect(detail).toContain('has cost 1.7 USD and its limit (max_budget_per_task) is 1.66667 USD.');
+  });
 });
 
 const prices = { 'openai/gpt-5': { input: 1, output: 10 }, claude: { input: 3, output: 15 } };

@@ -1,5 +1,5 @@
 import { jsonText } from '@slipway/common/json-access.js';
-import { callCost } from '@slipway/common/model-cost.js';
+import { callCost, usd } from '@slipway/common/model-cost.js';
 import type { EngineSettings, NewEvent, EngineHost } from './agent-engine.js';
 
 export interface Limit {
@@ -13,8 +13,8 @@ export function limitReached(
 ): Limit | null {
   if (maxBudget !== null && costUsd >= maxBudget) {
     const detail =
-      `The conversation has cost ${costUsd.toFixed(4)} USD and its limit (max_budget_per_task) is ` +
-      `${maxBudget} USD. Raise it in the settings and send a message to go on.`;
+      `The conversation has cost ${usd(costUsd)} and its limit (max_budget_per_task) is ` +
+      `${usd(maxBudget)}. Raise it in the settings and send a message to go on.`;
     return { code: 'MaxBudgetReached', detail };
   }
   if (iterations >= maxIterations) {
@@ -93,7 +93,7 @@ export async function countUsage(
   await host.addUsage({ promptTokens, completionTokens, costUsd, costSource, isStep });
   if (costUsd === null && maxBudget !== null) {
     const detail =
-      `No price is known for the model ${llm.model}: max_budget_per_task (${maxBudget} USD) is not enforced. The ` +
+      `No price is known for the model ${llm.model}: max_budget_per_task (${usd(maxBudget)}) is not enforced. The ` +
       `operator can give prices in MODEL_PRICES_FILE.`;
     await reportOnce(host, 'BudgetNotEnforced', detail);
   }
