@@ -22,7 +22,7 @@ import {
   toPage,
 } from '../common/pagination/page.js';
 import { EntityRows } from '../database/entity-rows.js';
-import { type Lease, LeasedRows, type LeasedTable } from '../database/leased-rows/leased-rows.js';
+import { type Lease, LeasedRows, type LeasedTable, lockFree } from '../database/leased-rows/leased-rows.js';
 import { endAtBytes, type Measured } from '../database/page-bytes.js';
 import { PushMessageRepository } from './push/push-message.repository.js';
 import { type EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
@@ -89,7 +89,7 @@ function trim(endpoints: string, kept: number): string {
       SELECT old.id FROM ${endpoints} CROSS JOIN LATERAL (
         SELECT id FROM webhook_deliveries WHERE endpoint_id = ${endpoints}.id
         ORDER BY created_at DESC, id DESC OFFSET ${kept} LIMIT ${TRIM_BATCH}) old)
-    FOR UPDATE SKIP LOCKED)
+    ${lockFree()})
   RETURNING endpoint_id, status`;
 }
 
@@ -177,7 +177,7 @@ const SETTLE = `
     FROM settled JOIN webhook_endpoints e ON e.id = settled.id
     WHERE (e.failing_since IS NULL) = ($3 <> 'delivered')
       AND ($3 = 'delivered' OR settled.event_type <> '${TEST_EVENT}')
-    FOR NO KEY UPDATE OF e SKIP LOCKED),
+    ${lockFree('e', 'NO KEY UPDATE')}),
   endpoint AS (
     UPDATE webhook_endpoints e SET failing_since = turned.failing_since FROM turned WHERE e.id = turned.id)
   ${trim('settled', MAX_DELIVERIES)}`;

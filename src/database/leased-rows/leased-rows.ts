@@ -2,6 +2,15 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Clock } from '../../common/clock.js';
 
+/**
+ * The end of a SELECT that locks its rows, and passes over those that another transaction has locked: they are waited for by
+ * none, and found the next time.
+ * @param rows alias of those to lock, where others are joined
+ */
+export function lockFree(rows?: string, lock: 'UPDATE' | 'NO KEY UPDATE' = 'UPDATE'): string {
+  return `FOR ${lock} ${rows === undefined ? '' : `OF ${rows} `}SKIP LOCKED`;
+}
+
 /** Replicas compare their clocks with the database's, and may be a little apart: no work waits for that difference. */
 const SKEW_MS = 250;
 
@@ -172,7 +181,7 @@ export class LeasedRows<Row extends Lease = Lease> {
         SELECT r.${key.column} AS id FROM place JOIN ${table} r ON r.${key.column} = place.id
         WHERE place.place <= $6 AND ${isFree}
         ORDER BY place.place, place.due_at LIMIT $7
-        FOR UPDATE OF r SKIP LOCKED),
+        ${lockFree('r')}),
       leased AS (
         UPDATE ${table} r
         SET ${leasedBy} = $3, ${leasedUntil} = $4, ${dueAt} = $4, ${attempts} = r.${attempts} + 1${told}
@@ -193,7 +202,7 @@ export class LeasedRows<Row extends Lease = Lease> {
           ON r.${key.column} = held.id AND r.${leasedBy} = held.leased_by),
       free AS (
         SELECT r.${key.column} AS id FROM ${table} r JOIN mine ON mine.id = r.${key.column}
-        FOR UPDATE OF r SKIP LOCKED),
+        ${lockFree('r')}),
       renewed AS (
         UPDATE ${table} r
         SET ${leasedUntil} = $1, ${dueAt} = CASE WHEN r.${dueAt} = r.${leasedUntil} THEN $1 ELSE r.${dueAt} END
