@@ -117,7 +117,7 @@ const IS_BUSY = `
   WHERE busy.endpoint_id = e.id AND busy.status = 'pending' AND busy.next_attempt_at > $2 AND busy.leased_until > $1
     AND busy.event_type <> '${TEST_EVENT}'`;
 
-/** The longest due of each idle endpoint. Steps through the index of pending deliveries find the few with something to send. */
+/** The next of each idle endpoint. Steps through the index of pending deliveries find the few with something to send. */
 const HEADS = `
   WITH RECURSIVE waiting AS (
     (SELECT endpoint_id AS id FROM webhook_deliveries WHERE status = 'pending' ORDER BY endpoint_id LIMIT 1)
@@ -129,7 +129,7 @@ const HEADS = `
   FROM waiting JOIN webhook_endpoints e ON e.id = waiting.id
   CROSS JOIN LATERAL (
     SELECT id, next_attempt_at FROM webhook_deliveries
-    WHERE endpoint_id = e.id AND status = 'pending' AND next_attempt_at <= $2
+    WHERE endpoint_id = e.id AND status = 'pending'
     ORDER BY next_attempt_at LIMIT 1) due
   WHERE e.enabled AND ${mayAct('e.user_id')} AND NOT EXISTS (${IS_BUSY})`;
 

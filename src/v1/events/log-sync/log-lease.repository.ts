@@ -4,6 +4,9 @@ import { DataSource } from 'typeorm';
 import { lockFree } from '../../../database/leased-rows/leased-rows.js';
 import { countRows } from '../../../observability/metrics.js';
 
+/** Tells that a process follows some conversations no longer. */
+export const RELEASED_CHANNEL = 'conversations_released';
+
 /** How long a dead process keeps its conversations. */
 const LEASE = `interval '10 seconds'`;
 const MAX_BATCH = 200;
@@ -41,12 +44,15 @@ const RENEW = `
   SELECT id, generation FROM mine`;
 
 const RELEASE = `
-  UPDATE followed_conversations SET follower = NULL, follower_until = NULL
-  WHERE id IN (
-    SELECT id FROM followed_conversations
-    WHERE id = ANY ($2::uuid[]) AND follower = $1
-    ORDER BY id
-    FOR UPDATE)`;
+  WITH released AS (
+    UPDATE followed_conversations SET follower = NULL, follower_until = NULL
+    WHERE id IN (
+      SELECT id FROM followed_conversations
+      WHERE id = ANY ($2::uuid[]) AND follower = $1
+      ORDER BY id
+      FOR UPDATE)
+    RETURNING 1)
+  SELECT pg_notify('${RELEASED_CHANNEL}', '') FROM released LIMIT 1`;
 
 /** `OFFSET 0` keeps PostgreSQL from scanning all conversations ever made instead of those of running sandboxes. */
 const COUNT_RUNNING = `
