@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
 import { LeasedWorkModule } from '../database/leased-rows/leased-worker.js';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { HealthModule } from '../health/health.module.js';
@@ -30,6 +31,7 @@ import { NotOfferedController, ServiceInfoController } from './service-info.cont
   imports: [
     TypeOrmModule.forFeature([Automation, AutomationRun, AutomationWebhook, AutomationEvent, KnownBody]),
     AppConversationsModule,
+    DatabaseNotificationsModule,
     GitProvidersModule,
     HealthModule,
     LeasedWorkModule,

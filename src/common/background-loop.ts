@@ -50,5 +50,6 @@ export abstract class BackgroundLoop implements OnApplicationBootstrap, BeforeAp
     void work.finally(() => this.begun.delete(work));
   }
 
-  protected abstract work(): Promise<void>;
+  /** May return the milliseconds until the next turn. */
+  protected abstract work(): Promise<number | void>;
 }

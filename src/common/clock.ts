@@ -2,7 +2,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** The current time: the database's in the service, a chosen one in tests. */
 export abstract class Clock {
+  private readonly onSet: (() => void)[] = [];
+
   abstract now(): number;
+
+  /** What waits for a time looks again when the clock was set, as that time may have come. */
+  whenSet(listener: () => void): void {
+    this.onSet.push(listener);
+  }
+
+  protected tellSet(): void {
+    this.onSet.forEach((listener) => listener());
+  }
 
   /** Lets time pass in which other programs do what they do at intervals. */
   async wait(milliseconds: number): Promise<void> {

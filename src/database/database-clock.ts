@@ -74,6 +74,7 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
     this.ahead = ahead;
     if (Math.abs(moved) > JUMP_MS) {
       this.logger.warn('clock of the database moved', { by_ms: Math.round(moved) });
+      this.tellSet();
     }
   }
 

@@ -1,6 +1,6 @@
 import { Injectable, Logger, Module } from '@nestjs/common';
 import pLimit from 'p-limit';
-import { KeyedLimit } from '@slipway/common/async.js';
+import { jittered, KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../common/background-loop.js';
 import { Clock } from '../common/clock.js';
@@ -25,6 +25,8 @@ import { FollowRoundsService } from './follow-rounds.service.js';
 import { type LinkedPullRequest, RoundTalk } from './round-talk.js';
 
 const EVERY_MS = 2_000;
+/** While nothing is followed. */
+const IDLE_MS = 10_000;
 /** A look that takes longer counts for nothing, and another one begins. */
 const LEASE_MS = 120_000;
 const MAX_LOOKS = 500;
@@ -54,10 +56,10 @@ export class FollowWorker extends BackgroundLoop {
     super(EVERY_MS, new Logger('Follow'), 'failed to find followed pull requests');
   }
 
-  protected async work(): Promise<void> {
+  protected async work(): Promise<number | void> {
     const now = this.clock.now();
     await this.noteWork(now);
-    const claimed = await this.followed.claim(LEASE_MS, MAX_LOOKS - this.looks);
+    const { rows: claimed, nextAt } = await this.followed.claim(LEASE_MS, MAX_LOOKS - this.looks);
     const linked = await Promise.all(
       claimed.map((row) => this.linked(row).catch((error: unknown) => this.reportFailure(row, error))),
     );
@@ -70,6 +72,7 @@ export class FollowWorker extends BackgroundLoop {
     for (const group of asked.values()) {
       this.begin(group);
     }
+    return nextAt === null ? jittered(IDLE_MS) : undefined;
   }
 
   /**

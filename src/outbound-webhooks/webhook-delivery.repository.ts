@@ -22,7 +22,7 @@ import {
   toPage,
 } from '../common/pagination/page.js';
 import { EntityRows } from '../database/entity-rows.js';
-import { type Lease, LeasedRows, type LeasedTable } from '../database/leased-rows/leased-rows.js';
+import { type Lease, LeasedRows, type LeasedTable, lockFree } from '../database/leased-rows/leased-rows.js';
 import { endAtBytes, type Measured } from '../database/page-bytes.js';
 import { PushMessageRepository } from './push/push-message.repository.js';
 import { type EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
@@ -89,7 +89,7 @@ function trim(endpoints: string, kept: number): string {
       SELECT old.id FROM ${endpoints} CROSS JOIN LATERAL (
         SELECT id FROM webhook_deliveries WHERE endpoint_id = ${endpoints}.id
         ORDER BY created_at DESC, id DESC OFFSET ${kept} LIMIT ${TRIM_BATCH}) old)
-    FOR UPDATE SKIP LOCKED)
+    ${lockFree()})
   RETURNING endpoint_id, status`;
 }
 
@@ -117,7 +117,7 @@ const IS_BUSY = `
   WHERE busy.endpoint_id = e.id AND busy.status = 'pending' AND busy.next_attempt_at > $2 AND busy.leased_until > $1
     AND busy.event_type <> '${TEST_EVENT}'`;
 
-/** The longest due of each idle endpoint. Steps through the index of pending deliveries find the few with something to send. */
+/** The next of each idle endpoint. Steps through the index of pending deliveries find the few with something to send. */
 const HEADS = `
   WITH RECURSIVE waiting AS (
     (SELECT endpoint_id AS id FROM webhook_deliveries WHERE status = 'pending' ORDER BY endpoint_id LIMIT 1)
@@ -129,7 +129,7 @@ const HEADS = `
   FROM waiting JOIN webhook_endpoints e ON e.id = waiting.id
   CROSS JOIN LATERAL (
     SELECT id, next_attempt_at FROM webhook_deliveries
-    WHERE endpoint_id = e.id AND status = 'pending' AND next_attempt_at <= $2
+    WHERE endpoint_id = e.id AND status = 'pending'
     ORDER BY next_attempt_at LIMIT 1) due
   WHERE e.enabled AND ${mayAct('e.user_id')} AND NOT EXISTS (${IS_BUSY})`;
 
@@ -177,7 +177,7 @@ const SETTLE = `
     FROM settled JOIN webhook_endpoints e ON e.id = settled.id
     WHERE (e.failing_since IS NULL) = ($3 <> 'delivered')
       AND ($3 = 'delivered' OR settled.event_type <> '${TEST_EVENT}')
-    FOR NO KEY UPDATE OF e SKIP LOCKED),
+    ${lockFree('e', 'NO KEY UPDATE')}),
   endpoint AS (
     UPDATE webhook_endpoints e SET failing_since = turned.failing_since FROM turned WHERE e.id = turned.id)
   ${trim('settled', MAX_DELIVERIES)}`;

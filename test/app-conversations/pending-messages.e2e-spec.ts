@@ -4,6 +4,7 @@ import request from 'supertest';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { toHexId } from '../../src/common/identifiers.js';
 import { LeasedRows } from '../../src/database/leased-rows/leased-rows.js';
+import { NamedStatement } from '../../src/database/named-statement.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import {
   type DueMessage,
@@ -213,7 +214,7 @@ describe('messages for conversations that are not ready', () => {
   /** 301 conversations of a running sandbox with two messages each, 20,000 of a paused one, and 1,500 orphaned messages. */
   async function amongMany(): Promise<{
     sql: string;
-    values: object | undefined;
+    values: unknown[];
     found: DueMessage[];
     first: string;
   }> {
@@ -239,11 +240,17 @@ describe('messages for conversations that are not ready', () => {
     );
     await app.dataSource.query('ANALYZE pending_messages, app_conversations, sandboxes, users');
     const leases = new LeasedRows<DueMessage>(app.dataSource, app.clock, messagesFor('a-host-of-nobody'));
-    const spy = jest.spyOn(app.dataSource, 'query');
-    const found = await leases.take({ limit: MAX_DELIVERABLE, share: 1_000, leaseMs: 60_000, held: [] });
-    const [sql, values] = spy.mock.calls.find(
-      ([text, given]) => text.includes('NOT EXISTS') && JSON.stringify(given).includes('a-host-of-nobody'),
-    ) ?? [''];
+    const spy = jest.spyOn(NamedStatement.prototype, 'run');
+    const { rows: found } = await leases.take({
+      limit: MAX_DELIVERABLE,
+      share: 1_000,
+      leaseMs: 60_000,
+      held: [],
+    });
+    const which = spy.mock.calls.findIndex(([, given]) => given.includes('a-host-of-nobody'));
+    const statement: unknown = spy.mock.contexts[which];
+    const sql = statement instanceof NamedStatement ? statement.text : '';
+    const values = [...(spy.mock.calls[which]?.[1] ?? [])];
     spy.mockRestore();
     await app.dataSource.query(
       'UPDATE pending_messages SET due_at = created_at, leased_until = NULL WHERE leased_by IS NOT NULL',
@@ -264,7 +271,7 @@ describe('messages for conversations that are not ready', () => {
     });
     const leases = new LeasedRows<DueMessage>(app.dataSource, app.clock, messagesFor('a-host-of-nobody'));
     const take = async (): Promise<DueMessage[]> =>
-      (await leases.take({ limit: 9, share: 9, leaseMs: 60_000, held: [] })).filter(
+      (await leases.take({ limit: 9, share: 9, leaseMs: 60_000, held: [] })).rows.filter(
         ({ userId }) => userId === user.id,
       );
 

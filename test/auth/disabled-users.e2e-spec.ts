@@ -265,7 +265,8 @@ describe('a user who is disabled', () => {
         }),
       );
       const leases = new LeasedRows(app.dataSource, app.clock, messagesFor('a-host-of-nobody'));
-      const look = (): Promise<unknown> => leases.take({ limit: 9, share: 9, leaseMs: HOUR_MS, held: [] });
+      const look = async (): Promise<unknown> =>
+        (await leases.take({ limit: 9, share: 9, leaseMs: HOUR_MS, held: [] })).rows;
 
       expect(await whileDisabled(look)).toMatchObject([[], [{ id: conversation.id, userId: user.id }]]);
     });

@@ -67,6 +67,19 @@ describe('whatever the order in which the news of an issuer arrive:', () => {
       expect(await roleOf()).not.toEqual(role);
     });
 
+    it('of a new person is no deadlock with an administrator who adds a user of that address', async () => {
+      const { begun } = await app.dataSource.transaction(async (manager) => {
+        await manager.query('SELECT FROM users WHERE is_admin ORDER BY id FOR UPDATE');
+        const asked = token('ops', now());
+        await untilBlocked(app.dataSource);
+        const email = `p${people}@example.com`;
+        await manager.query('INSERT INTO users (id, email) VALUES (gen_random_uuid(), $1)', [email]);
+        return { begun: asked };
+      });
+
+      expect((await begun).body.code).toBe('address_taken');
+    });
+
     it('that says the same again counts as news, too', async () => {
       const at = now();
       await token('dev', at - 60);

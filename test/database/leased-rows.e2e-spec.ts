@@ -219,6 +219,14 @@ describe('rows that are due', () => {
     expect(worker.names).toEqual(['errand', 'errand']);
   });
 
+  it('are done when they fall due, without a word of it', async () => {
+    const { worker } = await replica();
+    await add(['later'], 'Ada', new Date(Date.now() + 1_000));
+    await until(isOver);
+
+    expect(worker.names).toEqual(['later']);
+  });
+
   it('are begun again when they become due while they are worked on', async () => {
     const { worker } = await replica(async ({ attempts }) => {
       if (attempts === 1) {
@@ -347,6 +355,16 @@ describe('a lease', () => {
     await until(isOver);
 
     expect([stalled.worker.names, other.worker.names]).toEqual([['errand'], ['errand']]);
+  });
+
+  it('of a process that died ends by itself, and another one looks just then', async () => {
+    await add(['errand']);
+    const end = new Date(Date.now() + 1_000);
+    await observer.query(`UPDATE errands SET leased_by = 'the dead', leased_until = $1, due_at = $1`, [end]);
+    const { worker } = await replica();
+    await until(isOver);
+
+    expect(worker.names).toEqual(['errand']);
   });
 
   it('that nobody took is kept by a process that stood still', async () => {

@@ -125,7 +125,14 @@ describe('an upgrade', () => {
       );
     const clock = new ManualClock();
     const take = async (host: string): Promise<unknown[]> =>
-      new LeasedRows(before, clock, startsOf(host)).take({ limit: 9, share: 9, leaseMs: 60_000, held: [] });
+      (
+        await new LeasedRows(before, clock, startsOf(host)).take({
+          limit: 9,
+          share: 9,
+          leaseMs: 60_000,
+          held: [],
+        })
+      ).rows;
     try {
       await before.runMigrations({ transaction: 'each' });
       await before.query(`INSERT INTO users (id, email) VALUES (gen_random_uuid(), 'then@example.com')`);
@@ -183,7 +190,8 @@ describe('an upgrade', () => {
         await runMigrations(older.url);
         clock.advance(60_000);
         const leases = new LeasedRows(before, clock, ours);
-        const take = (): Promise<Lease[]> => leases.take({ limit: 9, share: 9, leaseMs: 60_000, held: [] });
+        const take = async (): Promise<Lease[]> =>
+          (await leases.take({ limit: 9, share: 9, leaseMs: 60_000, held: [] })).rows;
         const takeTheirs = async (): Promise<number> =>
           (await before.query<[unknown[], number]>(theirs, [new Date(clock.now())]))[1];
 

@@ -434,7 +434,7 @@ describe('a user who follows many pull requests', () => {
     clock.advance(Date.parse('2100-01-01T00:00:02Z') - clock.now());
     const then = new FollowedPullRequestRepository(app.dataSource, clock);
     const claim = async (): Promise<Map<string, number>> => {
-      const claimed = await then.claim(3_600_000, LOOKS_OF_A_USER);
+      const { rows: claimed } = await then.claim(3_600_000, LOOKS_OF_A_USER);
       const users = Map.groupBy(claimed, ({ userId }) => userId);
       return new Map([...users].map(([userId, rows]) => [userId, rows.length]));
     };

@@ -111,7 +111,7 @@ describe('users', () => {
     const claims: ClaimedDelivery[][] = [];
     const spy = jest.spyOn(leases, 'take').mockImplementation(async (...work) => {
       const claimed = await claim(...work);
-      claims.push(claimed);
+      claims.push(claimed.rows);
       return claimed;
     });
     app.clock.advance(3_600_000);

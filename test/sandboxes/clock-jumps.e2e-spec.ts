@@ -50,7 +50,7 @@ describe('a clock of the machine that is set anew', () => {
     setClock(byMs);
 
     const { leases } = second.app.get(SandboxLifecycleRepository);
-    const taken = await leases.take({ limit: 10, share: 10, leaseMs: 15_000, held: [] });
+    const { rows: taken } = await leases.take({ limit: 10, share: 10, leaseMs: 15_000, held: [] });
 
     expect(taken).toEqual([]);
     expect(backend.callsOf(started.id)).toEqual(['start']);

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { RemovedUsersWorker } from '../../src/auth/removed-users.worker.js';
-import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
+import { DatabaseNotifications } from '../../src/database/notifications/database-notifications.js';
+import { SandboxEvents, SANDBOXES_CHANNEL } from '../../src/v1/sandboxes/sandbox-events.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import {
@@ -9,8 +10,10 @@ import {
 } from '../../src/v1/sandboxes/sandbox-lifecycle.repository.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { SandboxKeyQueries } from '../../src/v1/sandboxes/sandbox-key.guard.js';
+import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
 import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
+import { ConversationRows } from '../support/conversation-rows.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
@@ -131,6 +134,17 @@ describe('the life of a sandbox', () => {
   });
 
   describe('stop', () => {
+    it('of one of another host is told to the workers there', async () => {
+      const told: string[] = [];
+      const { id } = await new ConversationRows(app).sandbox((await app.createUser()).id);
+      app.app
+        .get(DatabaseNotifications, { strict: false })
+        .listen(SANDBOXES_CHANNEL, (host) => void told.push(host));
+      expect(await app.app.get(SandboxRepository).transition(id, 'pause')).toBe(true);
+
+      await until(() => told.includes('a-host-of-nobody'));
+    });
+
     it('interrupts a start', async () => {
       const id = await heldStart();
 

@@ -30,5 +30,6 @@ export class ManualClock extends Clock {
 
   advance(milliseconds: number): void {
     this.ahead += milliseconds;
+    this.tellSet();
   }
 }

@@ -189,6 +189,30 @@ describe('RepeatedWork', () => {
     expect(errors).toEqual([new Error('a'), new Error('b'), new Error('a'), new Error('a')]);
   });
 
+  it('runs again when the run before has said so, or sooner when it is asked to', async () => {
+    const begun: PromiseWithResolvers<void>[] = [1, 2, 3].map(() => Promise.withResolvers<void>());
+    const pauses = [1, 3_600_000];
+    const work = new RepeatedWork(
+      3_600_000,
+      async () => {
+        begun[2 - pauses.length]?.resolve();
+        return pauses.shift();
+      },
+      () => undefined,
+    );
+    await work.now();
+    work.within(1);
+    await setImmediate();
+    expect(pauses).toHaveLength(1);
+
+    work.start();
+    work.within(1);
+    await begun[1]?.promise;
+    await work.now();
+    await work.stop();
+    expect(pauses).toEqual([]);
+  });
+
   it('runs outside of the request that asked for it', async () => {
     const request = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];

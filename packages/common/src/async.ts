@@ -85,23 +85,43 @@ export class LatestWrite<T> {
   }
 }
 
+/** Spreads what many processes began to repeat at the same moment. */
+export function jittered(milliseconds: number): number {
+  return milliseconds * (0.9 + Math.random() / 5);
+}
+
 /** Repeats work, one run at a time, also after failures; of equal failures in a row only the first is reported. */
 export class RepeatedWork {
   /** Runs belong to no request, so their log lines must not carry the id of one. */
   private readonly scope = new AsyncResource('RepeatedWork');
   private timer: NodeJS.Timeout | undefined;
+  /** Monotonic milliseconds of the next run by itself. */
+  private nextAt = Infinity;
   private current: Promise<void> | null = null;
+  private isRepeating = false;
   private stopped = false;
   private lastFailure: string | null = null;
 
+  /** @param work may return the milliseconds until the next run; otherwise that is about `everyMs` later */
   constructor(
     private readonly everyMs: number,
-    private readonly work: () => Promise<void>,
+    private readonly work: () => Promise<number | void>,
     private readonly onError: (error: unknown) => void,
   ) {}
 
   start(): void {
-    this.timer ??= setInterval(() => void this.run(), this.everyMs).unref();
+    this.isRepeating = true;
+    this.within(jittered(this.everyMs));
+  }
+
+  /** Runs in so many milliseconds, unless that happens before. */
+  within(milliseconds: number): void {
+    const at = performance.now() + milliseconds;
+    if (this.isRepeating && !this.stopped && at < this.nextAt) {
+      this.nextAt = at;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => void this.now(), milliseconds).unref();
+    }
   }
 
   /** Runs now, or once more after the current run, which may have looked too early. */
@@ -112,7 +132,7 @@ export class RepeatedWork {
 
   async stop(): Promise<void> {
     this.stopped = true;
-    clearInterval(this.timer);
+    clearTimeout(this.timer);
     await this.current;
   }
 
@@ -125,13 +145,17 @@ export class RepeatedWork {
   }
 
   private async runOnce(): Promise<void> {
+    clearTimeout(this.timer);
+    this.nextAt = Infinity;
+    let pauseMs: number | void = undefined;
     try {
-      await this.work();
+      pauseMs = await this.work();
       this.lastFailure = null;
     } catch (error) {
       this.report(error);
     } finally {
       this.current = null;
+      this.within(pauseMs ?? jittered(this.everyMs));
     }
   }
 

@@ -183,6 +183,10 @@ export class IdentityRepository extends Repository<Identity> {
       if (role === 'groups_overage' || (role === 'no_role' && person.client === null)) {
         return role;
       }
+      if (isRole(role)) {
+        // Before any user, as in all changes of users: who locks a user first may wait for one who waits for that user.
+        await this.users.lockAdministrators(manager);
+      }
       const { email, name, client } = person;
       const kind = client === null ? 'person' : 'service';
       const service = client === null ? null : await this.serviceOf(manager, client);
@@ -193,7 +197,6 @@ export class IdentityRepository extends Repository<Identity> {
       }
       await this.addIdentity(manager, user, person, now, service !== null || role !== 'no_role');
       if (isRole(role)) {
-        await this.users.lockAdministrators(manager);
         await this.giveRole(manager, user, role);
       }
       return 'known';

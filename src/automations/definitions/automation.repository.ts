@@ -7,8 +7,9 @@ import {
   Entity,
   type EntityManager,
   Index,
+  IsNull,
   JsonContains,
-  LessThanOrEqual,
+  Not,
   UpdateDateColumn,
   Raw,
 } from 'typeorm';
@@ -123,13 +124,13 @@ export class AutomationRepository extends OwnedRepository<Automation> {
     });
   }
 
-  /** Locked, without those that another replica has locked. */
-  async lockDue(manager: EntityManager, now: Date, limit: number): Promise<Automation[]> {
-    return manager.find(Automation, {
-      where: { state: 'ACTIVE', nextRunAt: LessThanOrEqual(now), userId: Raw(mayAct) },
+  /** With a schedule, those first whose run comes first. */
+  async scheduled(take: number): Promise<Pick<Automation, 'id' | 'nextRunAt'>[]> {
+    return this.find({
+      select: { id: true, nextRunAt: true },
+      where: { state: 'ACTIVE', nextRunAt: Not(IsNull()), userId: Raw(mayAct) },
       order: { nextRunAt: 'ASC' },
-      take: limit,
-      lock: { mode: 'pessimistic_write', onLocked: 'skip_locked' },
+      take,
     });
   }
 

@@ -3,13 +3,13 @@ import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import { nextTime } from '../../common/schedule.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
-import { AutomationRepository } from './automation.repository.js';
+import { type Automation, AutomationRepository } from './automation.repository.js';
 
-/** A run is made within 8 s of its minute. */
-const EVERY_MS = 2_000;
+/** Finds new schedules: a run is made within 8 s of its minute. */
+const EVERY_MS = 5_000;
 const BATCH = 50;
 
-/** Makes the runs of schedules, on whichever replica locks them first (docs/adr/0061). */
+/** Makes the runs of schedules, on whichever replica locks their automation first (docs/adr/0061). */
 @Injectable()
 export class ScheduleWorker extends BackgroundLoop {
   constructor(
@@ -20,22 +20,35 @@ export class ScheduleWorker extends BackgroundLoop {
     super(EVERY_MS, new Logger('Automations'), 'failed to make scheduled runs');
   }
 
-  protected async work(): Promise<void> {
-    const now = this.clock.now();
-    let due: number;
-    do {
-      due = await this.runs.transaction(async (manager) => {
-        const automations = await this.automations.lockDue(manager, new Date(now), BATCH);
-        for (const automation of automations) {
-          const { id, trigger, nextRunAt } = automation;
-          if (trigger.type === 'cron' && nextRunAt !== null) {
-            // One for all minutes since the last look, however many were missed.
-            await this.runs.make(manager, automation, 'cron', { id: nextRunAt.toISOString() });
-            await this.automations.setTimes(manager, id, { nextRunAt: nextTime(trigger, now) });
-          }
-        }
-        return automations.length;
-      });
-    } while (due === BATCH);
+  protected async work(): Promise<number> {
+    for (;;) {
+      const now = this.clock.now();
+      const soonest = await this.automations.scheduled(BATCH);
+      const due = soonest.filter((automation) => isDue(automation, now));
+      for (const { id } of due) {
+        await this.makeRun(id, now);
+      }
+      if (due.length < BATCH) {
+        const next = soonest[due.length]?.nextRunAt?.getTime() ?? Infinity;
+        return Math.min(next - now, EVERY_MS);
+      }
+    }
   }
+
+  /** Unless another replica has made it meanwhile. */
+  private async makeRun(id: string, now: number): Promise<void> {
+    await this.runs.transaction(async (manager) => {
+      const automation = await this.automations.lock(manager, { id });
+      if (automation?.nextRunAt && isDue(automation, now) && automation.trigger.type === 'cron') {
+        const { trigger, nextRunAt } = automation;
+        // One for all minutes since the last look, however many were missed.
+        await this.runs.make(manager, automation, 'cron', { id: nextRunAt.toISOString() });
+        await this.automations.setTimes(manager, id, { nextRunAt: nextTime(trigger, now) });
+      }
+    });
+  }
+}
+
+function isDue({ nextRunAt }: Pick<Automation, 'nextRunAt'>, now: number): boolean {
+  return nextRunAt !== null && nextRunAt.getTime() <= now;
 }

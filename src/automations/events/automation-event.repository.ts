@@ -14,6 +14,7 @@ import {
 import type { Owner } from '../../auth/owned.repository.js';
 import { OwnedRow, UserKeyedRow } from '../../auth/user.repository.js';
 import { AppConfig } from '../../config/app-config.js';
+import { lockFree } from '../../database/leased-rows/leased-rows.js';
 import type { EventSubjectDto } from './event-subject.js';
 
 const MAX_EVENTS = 10_000;
@@ -39,7 +40,7 @@ const REMOVE_SURPLUS = `
           WINDOW newest AS (PARTITION BY org_id ORDER BY created_at DESC, id DESC)) AS event
         WHERE created_at < now() - interval '1 day' OR place > $1 OR ($2::bigint > 0 AND place > 1 AND total > $2)
         LIMIT ${BATCH})
-      FOR UPDATE SKIP LOCKED)
+      ${lockFree()})
     RETURNING id, user_id, source, body_digest, created_at
   ), known AS (
     INSERT INTO automation_event_bodies (user_id, source, digest, event_id, created_at)
@@ -62,7 +63,7 @@ const REMOVE_IDLE_PAYLOADS = `
   UPDATE automation_events SET payload = NULL, bytes = 0 WHERE id IN (
     SELECT id FROM automation_events
     WHERE org_id = $1 AND source = $2 AND payload IS NOT NULL AND outcomes = '[]'::jsonb
-    ORDER BY created_at DESC OFFSET ${IDLE_PAYLOADS} FOR UPDATE SKIP LOCKED)`;
+    ORDER BY created_at DESC OFFSET ${IDLE_PAYLOADS} ${lockFree()})`;
 
 /** What an event meant for an automation. */
 export interface EventOutcome {

@@ -283,6 +283,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   /** What was started for a run that has ended meanwhile is to be paused. */
   async setStarted(id: string, startTaskIds: string[]): Promise<void> {
     await this.update({ id }, { startTaskIds, stopPending: () => "status <> 'RUNNING'" });
+    await this.leases.wake(this.manager);
   }
 
   /** Does what `end` does, in a transaction of its own. */
@@ -358,8 +359,8 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     if (next !== null) {
       const isDue = { dueAt: this.now(), traceparent: currentTraceparent() };
       await manager.update(AutomationRun, { id: next.id }, isDue);
-      await this.leases.wake(manager);
     }
+    await this.leases.wake(manager);
     return true;
   }
 

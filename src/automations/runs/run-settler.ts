@@ -1,8 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
+import { jittered } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
+import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
 import { ConversationActionsService } from '../../v1/app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../../v1/app-conversations/conversation.queries.js';
 import type { ConversationRow } from '../../v1/app-conversations/conversation-row.js';
@@ -11,6 +13,8 @@ import type { RunProgress } from './automation-run.entity.js';
 import { AutomationRunRepository, type RunEnd } from './automation-run.repository.js';
 
 const EVERY_MS = 2_000;
+/** While no run goes on. */
+const IDLE_MS = 15_000;
 const BATCH = 500;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
@@ -27,14 +31,23 @@ export class RunSettler extends BackgroundLoop {
     private readonly actions: ConversationActionsService,
     private readonly clock: Clock,
     private readonly config: AppConfig,
+    private readonly notifications: DatabaseNotifications,
   ) {
     super(EVERY_MS, new Logger('Automations'), 'failed to settle runs');
   }
 
-  protected async work(): Promise<void> {
+  override async onApplicationBootstrap(): Promise<void> {
+    const soon = (): void => this.loop.within(EVERY_MS);
+    this.notifications.listen(this.runs.leases.definition.channel, soon, soon);
+    await super.onApplicationBootstrap();
+  }
+
+  protected async work(): Promise<number | void> {
     let batch: RunProgress[] = [];
+    let isIdle = this.stops.size === 0;
     do {
       batch = await this.runs.unsettled(batch.at(-1)?.id ?? BEFORE_ALL, BATCH);
+      isIdle &&= batch.length === 0;
       for (const run of batch.filter(({ id }) => !this.stops.has(id))) {
         const settled = this.settleAlone(run);
         if (run.stopPending) {
@@ -46,6 +59,7 @@ export class RunSettler extends BackgroundLoop {
       }
     } while (batch.length === BATCH);
     await this.runs.removeOlderThan(this.config.database.automationRunRetentionSeconds, BATCH);
+    return isIdle ? jittered(IDLE_MS) : undefined;
   }
 
   /** The runs of other users do not wait for one that fails. */

@@ -1,6 +1,16 @@
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Clock } from '../../common/clock.js';
+import { NamedStatement } from '../named-statement.js';
+
+/**
+ * The end of a SELECT that locks its rows, and passes over those that another transaction has locked: they are waited for by
+ * none, and found the next time.
+ * @param rows alias of those to lock, where others are joined
+ */
+export function lockFree(rows?: string, lock: 'UPDATE' | 'NO KEY UPDATE' = 'UPDATE'): string {
+  return `FOR ${lock} ${rows === undefined ? '' : `OF ${rows} `}SKIP LOCKED`;
+}
 
 /** Replicas compare their clocks with the database's, and may be a little apart: no work waits for that difference. */
 const SKEW_MS = 250;
@@ -20,7 +30,7 @@ export interface LeasedTable {
   condition: string;
   /** What of these metrics count, without parameters; by default all. */
   counted?: string;
-  /** Selects `id`, `owner` and `due_at` of what may be taken; by default all that is due (`$1`: now, `$2`: due until). */
+  /** Selects `id`, `owner` and `due_at` of what may be taken now (`$1`; `$2`: due until) or later; by default all. */
   candidates?: string;
   values?: readonly unknown[];
   /** Columns of what was taken, beside those of `Lease`. */
@@ -53,6 +63,12 @@ export interface Taking {
   held: readonly string[];
 }
 
+export interface Taken<Row> {
+  rows: Row[];
+  /** When the next row was due, or the next lease ends, before these were taken; null where there is none. */
+  nextAt: Date | null;
+}
+
 export interface LeaseEnd {
   /** Null: there is nothing more to do, unless it has become due meanwhile. */
   dueAt: Date | null;
@@ -75,7 +91,8 @@ export interface LeaseBacklog {
 export class LeasedRows<Row extends Lease = Lease> {
   private readonly holder = randomUUID();
   private readonly column: Record<LeaseColumn, string>;
-  private readonly taking: string;
+  /** Planning takes several times as long as running. */
+  private readonly taking: NamedStatement<Row & { nextAt: Date | null }>;
   private readonly renewing: string;
   private readonly ending: string;
   private readonly counting: string;
@@ -93,17 +110,19 @@ export class LeasedRows<Row extends Lease = Lease> {
       attempts: 'attempts',
       ...definition.columns,
     };
-    this.taking = this.takingText();
+    const taking = this.takingText();
+    const name = `lease_${definition.table}_${hash('sha256', taking).slice(0, 8)}`;
+    this.taking = new NamedStatement(name, taking);
     this.renewing = this.renewingText();
     this.ending = this.endingText();
     this.counting = this.countingText();
   }
 
   /** Takes what is due: of the owners with the least under way first, then what has waited longest. */
-  async take({ limit, share, leaseMs, held }: Taking): Promise<Row[]> {
+  async take({ limit, share, leaseMs, held }: Taking): Promise<Taken<Row>> {
     const now = this.clock.now();
     this.taken += 1;
-    return this.dataSource.query<Row[]>(this.taking, [
+    const found = await this.taking.run(this.dataSource, [
       new Date(now),
       new Date(now + SKEW_MS),
       `${this.holder}/${this.taken}`,
@@ -113,6 +132,7 @@ export class LeasedRows<Row extends Lease = Lease> {
       limit,
       ...(this.definition.values ?? []),
     ]);
+    return { rows: found.filter(({ id }) => id !== null), nextAt: found[0]?.nextAt ?? null };
   }
 
   /** Returns the ids of leases that are still held, and now end later, with what `renewing` says of them. */
@@ -150,19 +170,24 @@ export class LeasedRows<Row extends Lease = Lease> {
   }
 
   private takingText(): string {
-    const { table, key, owner, condition, returning, join = '', takenAt } = this.definition;
+    const { table, key, owner, condition, returning, join, takenAt } = this.definition;
     const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil, attempts } = this.column;
     const isFree = `${condition} AND r.${dueAt} <= $2 AND (r.${leasedUntil} IS NULL OR r.${leasedUntil} <= $1)`;
     const told = takenAt === undefined ? '' : `, ${takenAt} = $1`;
-    const candidates =
-      this.definition.candidates ??
-      `SELECT r.${key.column} AS id, ${owner} AS owner, r.${dueAt} AS due_at FROM ${table} r WHERE ${isFree}`;
+    const {
+      candidates = `SELECT r.${key.column} AS id, ${owner} AS owner, r.${dueAt} AS due_at FROM ${table} r WHERE ${isFree}`,
+    } = this.definition;
+    const next =
+      this.definition.candidates === undefined
+        ? `SELECT r.${dueAt} FROM ${table} r WHERE ${condition} AND r.${dueAt} IS NOT NULL ORDER BY r.${dueAt} LIMIT 1`
+        : 'SELECT min(due_at) FROM candidate';
+    const joined = join === undefined ? 'leased r' : `(leased r ${join})`;
     // A subquery of the UPDATE might run again, and take more than the limit.
     return `
       WITH candidate AS (${candidates}),
       busy AS (
-        SELECT owner, count(*) AS under_way
-        FROM (SELECT ${owner} AS owner FROM ${table} r WHERE r.${leasedUntil} > $1 AND ${condition}) leased
+        SELECT owner, count(*) AS under_way, min(until) AS until
+        FROM (SELECT ${owner} AS owner, r.${leasedUntil} AS until FROM ${table} r WHERE r.${leasedUntil} > $1 AND ${condition}) leased
         GROUP BY owner),
       place AS (
         SELECT c.id, c.due_at, coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY c.owner ORDER BY c.due_at) AS place
@@ -172,14 +197,15 @@ export class LeasedRows<Row extends Lease = Lease> {
         SELECT r.${key.column} AS id FROM place JOIN ${table} r ON r.${key.column} = place.id
         WHERE place.place <= $6 AND ${isFree}
         ORDER BY place.place, place.due_at LIMIT $7
-        FOR UPDATE OF r SKIP LOCKED),
+        ${lockFree('r')}),
       leased AS (
         UPDATE ${table} r
         SET ${leasedBy} = $3, ${leasedUntil} = $4, ${dueAt} = $4, ${attempts} = r.${attempts} + 1${told}
         FROM taken WHERE r.${key.column} = taken.id
         RETURNING r.*)
-      SELECT r.${key.column} AS id, r.${leasedBy} AS "leasedBy", r.${attempts} AS attempts${returning ? `, ${returning}` : ''}
-      FROM leased r ${join}`;
+      SELECT next.at AS "nextAt", r.${key.column} AS id, r.${leasedBy} AS "leasedBy", r.${attempts} AS attempts
+        ${returning ? `, ${returning}` : ''}
+      FROM (SELECT least((${next}), (SELECT min(until) FROM busy)) AS at) AS next LEFT JOIN ${joined} ON true`;
   }
 
   /** A row that a transaction holds stays ours: no process takes it meanwhile, and the renewal of the others must not wait. */
@@ -193,7 +219,7 @@ export class LeasedRows<Row extends Lease = Lease> {
           ON r.${key.column} = held.id AND r.${leasedBy} = held.leased_by),
       free AS (
         SELECT r.${key.column} AS id FROM ${table} r JOIN mine ON mine.id = r.${key.column}
-        FOR UPDATE OF r SKIP LOCKED),
+        ${lockFree('r')}),
       renewed AS (
         UPDATE ${table} r
         SET ${leasedUntil} = $1, ${dueAt} = CASE WHEN r.${dueAt} = r.${leasedUntil} THEN $1 ELSE r.${dueAt} END

@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import { SpanKind } from '@opentelemetry/api';
 import { LRUCache } from 'lru-cache';
-import { RepeatedWork, within } from '@slipway/common/async.js';
+import { jittered, RepeatedWork, within } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../common/clock.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
@@ -27,6 +27,8 @@ const RENEWALS = 3;
 const MAX_OUTAGES = 20;
 const MAX_TROUBLES = 1_000;
 const NO_SHARE = 1_000_000;
+/** Finds what is due without a word: of users who may act again, and of the release before this one. */
+const IDLE_MS = 15_000;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 3_600_000;
 
@@ -42,7 +44,7 @@ export interface LeasedWorkOptions {
   /** What takes longer goes on without its place. */
   slowAfterMs?: number;
   leaseMs: number;
-  /** Finds what falls due by itself, and what a lost notification told of. */
+  /** While something is under way, or due and not to be taken yet, or notifications may be lost. */
   pollMs: number;
   /** Attempts that may fail before `giveUp`; without it they go on for ever. */
   mostAttempts?: number;
@@ -131,6 +133,7 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
       },
       wake,
     );
+    this.shared.clock.whenSet(() => this.looking.within(this.options.pollMs));
     this.looking.start();
     this.renewing.start();
   }
@@ -177,26 +180,34 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     await Promise.all(Array.from(this.held.values(), ({ done }) => done));
   }
 
-  protected async look(): Promise<void> {
-    const { places, reserved = 0, share = NO_SHARE } = this.options;
-    await this.fill(places - reserved, share);
+  /** Returns the milliseconds until the next look. */
+  protected async look(): Promise<number> {
+    const { places, reserved = 0, share = NO_SHARE, pollMs } = this.options;
+    let nextAt = await this.fill(places - reserved, share);
     if (reserved > 0 && this.inLane >= places - reserved) {
-      await this.fill(places, 1);
+      nextAt = await this.fill(places, 1);
     }
+    const isIdle = this.held.size === 0 && this.shared.notifications.isConnected;
+    const mostMs = jittered(isIdle ? Math.max(pollMs, IDLE_MS) : pollMs);
+    const nextMs = (nextAt?.getTime() ?? Infinity) - this.shared.clock.now();
+    return nextMs > 0 ? Math.min(nextMs, mostMs) : jittered(pollMs);
   }
 
   private get inLane(): number {
     return Array.from(this.held.values()).filter(({ isInLane }) => isInLane).length;
   }
 
-  private async fill(places: number, share: number): Promise<void> {
+  /** Returns when the next row is due, as far as is known. */
+  private async fill(places: number, share: number): Promise<Date | null> {
     const limit = places - this.inLane;
-    if (limit > 0 && !this.stopping.signal.aborted) {
-      const held = [...this.held.keys()];
-      const renewedAt = performance.now();
-      const taken = await this.rows.take({ limit, share, leaseMs: this.options.leaseMs, held });
-      taken.forEach((row) => this.begin(row, renewedAt));
+    if (limit <= 0 || this.stopping.signal.aborted) {
+      return null;
     }
+    const held = [...this.held.keys()];
+    const renewedAt = performance.now();
+    const { rows, nextAt } = await this.rows.take({ limit, share, leaseMs: this.options.leaseMs, held });
+    rows.forEach((row) => this.begin(row, renewedAt));
+    return nextAt;
   }
 
   private begin(row: Row, renewedAt: number): void {

@@ -1,5 +1,6 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
+import { jittered } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError, unlessStatus } from '../agent-servers/agent-server.http.js';
@@ -18,6 +19,8 @@ const WAITING_FOR_USER: ReadonlySet<ConversationStatus> = new Set(['finished', '
 
 /** The sweep finds resumes that were missed because a process died or the agent server was not ready. */
 const SWEEP_MS = 5_000;
+/** While none is to be resumed. */
+const IDLE_MS = 15_000;
 
 /**
  * After a restart of the agent server: credentials first, then the work, unless the user had interrupted it. At once in
@@ -46,7 +49,10 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
 
   onModuleInit(): void {
     // Not awaited, so that a hanging agent server holds up neither the service nor other sandboxes.
-    this.sandboxes.on('running', (sandboxId) => void this.resume(sandboxId));
+    this.sandboxes.on('running', (sandboxId) => {
+      void this.resume(sandboxId);
+      this.loop.within(SWEEP_MS);
+    });
   }
 
   /** Calls during the work share it. */
@@ -61,9 +67,10 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
     return work;
   }
 
-  protected async work(): Promise<void> {
+  protected async work(): Promise<number | void> {
     const sandboxIds = await this.conversations.sandboxesToResume(this.host.id);
     await Promise.all(sandboxIds.map((id) => this.resume(id)));
+    return sandboxIds.length === 0 ? jittered(IDLE_MS) : undefined;
   }
 
   private async resumeAll(sandboxId: string): Promise<void> {

@@ -6,6 +6,7 @@ import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { currentTraceparent } from '../../common/spans.js';
 import { EntityRows } from '../../database/entity-rows.js';
+import { lockFree } from '../../database/leased-rows/leased-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import { hostIsLost } from '../sandboxes/sandbox-host.repository.js';
@@ -125,8 +126,7 @@ const WITHOUT_TEXTS = `'${JSON.stringify({
   result_schema: null,
 })}'::jsonb`;
 
-const AMEND = `
-  UPDATE app_conversation_start_tasks SET request = request || $2::jsonb WHERE id = $1`;
+const AMEND = 'UPDATE app_conversation_start_tasks SET request = request || $2::jsonb WHERE id = $1';
 
 const COUNT_AGENT_MESSAGE = `
   UPDATE app_conversation_start_tasks
@@ -141,7 +141,7 @@ const TRIM = `
     ORDER BY updated_at DESC, id DESC OFFSET ${MAX_ENDED} LIMIT ${TRIM_BATCH}
   ), locked AS (
     SELECT t.id, ${isStored('t.app_conversation_id')} AS is_needed
-    FROM app_conversation_start_tasks t JOIN surplus USING (id) FOR UPDATE OF t SKIP LOCKED
+    FROM app_conversation_start_tasks t JOIN surplus USING (id) ${lockFree('t')}
   ), reduced AS (
     UPDATE app_conversation_start_tasks t
     SET trimmed = true, detail = NULL, notes = '{}', request = t.request || ${WITHOUT_TEXTS}

@@ -3,7 +3,7 @@ import { createServer, get, type IncomingMessage, type Server, type ServerRespon
 import type { Socket } from 'node:net';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { KeyedLimit } from '@slipway/common/async.js';
+import { jittered, KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { ServerConnections } from '../../common/requests/server-connections.js';
@@ -149,6 +149,8 @@ const PORT_COUNT = 7_000;
 const MAX_ATTEMPTS = 200;
 /** Bounds how long a takeover from a killed replica takes, and how late removals by other replicas are noticed. */
 const EVERY_MS = 2_000;
+/** While this host has no sandbox with a port. */
+const IDLE_MS = 10_000;
 /** How long the port of a removed sandbox answers 'gone': pages that have it open retry at growing intervals. */
 const GONE_MS = 60_000;
 /** Payload: the id of the host whose replica has released its ports. */
@@ -198,6 +200,7 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
     }
     this.events.on('starting', async (id) => {
       this.without.delete(id);
+      this.loop.within(EVERY_MS);
       await this.hold(id);
     });
     this.events.on('stopped', (id) => this.hold(id));
@@ -223,8 +226,9 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
     await this.closing;
   }
 
-  protected async work(): Promise<void> {
+  protected async work(): Promise<number | void> {
     await this.holdAll();
+    return this.listeners.size === 0 ? jittered(IDLE_MS) : undefined;
   }
 
   /** Holds the ports of all sandboxes that this host has or just had, and no others. */

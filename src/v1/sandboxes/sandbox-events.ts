@@ -35,7 +35,10 @@ export class SandboxEvents {
   }
 }
 
-/** Wakes this process's worker. An optimization: any sweep of the row's host finds the work within a second. */
+/** Wakes the workers of a host (the payload) whose sandbox a replica of another host has changed. */
+export const SANDBOXES_CHANNEL = 'sandboxes';
+
+/** Wakes this process's worker. An optimization: those of the row's host find the work within seconds. */
 @Injectable()
 export class SandboxWorkerSignal {
   private listener: (() => void) | null = null;

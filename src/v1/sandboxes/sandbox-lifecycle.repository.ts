@@ -6,6 +6,7 @@ import { EntityRows } from '../../database/entity-rows.js';
 import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';
 import type { SandboxFacts } from '@slipway/sandboxes/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
+import { SANDBOXES_CHANNEL } from './sandbox-events.js';
 import { hostIsLost } from './sandbox-host.repository.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';
@@ -74,7 +75,8 @@ export function transitionalOf(hostId: string, returning = 'r.status'): LeasedTa
     values: [hostId],
     returning,
     renewing: 'r.status',
-    channel: 'sandboxes',
+    channel: SANDBOXES_CHANNEL,
+    payload: hostId,
   };
 }
 

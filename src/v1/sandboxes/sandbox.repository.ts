@@ -11,7 +11,7 @@ import { currentTraceparent } from '../../common/spans.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { HostIdentity } from './host-identity.js';
-import { SandboxWorkerSignal } from './sandbox-events.js';
+import { SANDBOXES_CHANNEL, SandboxWorkerSignal } from './sandbox-events.js';
 import {
   deadlineSeconds,
   isTransitional,
@@ -362,13 +362,14 @@ export class SandboxRepository {
       `status = ANY(${param([...from])}::text[])`,
       ...Object.entries({ id, ...condition }).map(equals),
     ];
-    const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING user_id, cause`;
+    const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING user_id, cause, host_id`;
     const audited =
       entry === null
         ? ''
         : `, audited AS (${auditInsert({ entries: param(entry), from: 'changed', owner: 'changed.user_id', details: 'changed.cause' })})`;
     const changed = await manager.query<unknown[]>(
-      `WITH changed AS (${update})${audited} SELECT FROM changed`,
+      `WITH changed AS (${update})${audited}
+       SELECT CASE WHEN host_id <> ${param(this.host.id)} THEN pg_notify('${SANDBOXES_CHANNEL}', host_id) END FROM changed`,
       values,
     );
     return changed.length === 1;

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager, In, IsNull, MoreThanOrEqual, Not, Repository } from 'typeorm';
 import { mayAct } from '../../../auth/user.repository.js';
 import { Clock } from '../../../common/clock.js';
-import { LeasedRows, type LeasedTable } from '../../../database/leased-rows/leased-rows.js';
+import { LeasedRows, type LeasedTable, type Taken } from '../../../database/leased-rows/leased-rows.js';
 import type { ToldChangeRequest } from '../../../git-providers/git-provider.js';
 import type { StartTask } from '../start-task.entity.js';
 import { type AnsweredComment, FollowedPullRequest } from './followed-pull-request.entity.js';
@@ -97,11 +97,13 @@ export class FollowedPullRequestRepository extends Repository<FollowedPullReques
   }
 
   /** Those that are due, without those that another replica looks at. */
-  async claim(leaseMs: number, limit: number): Promise<FollowedPullRequest[]> {
-    const claimed = await this.leases.take({ limit, share: LOOKS_OF_A_USER, leaseMs, held: [] });
-    return claimed.length === 0
-      ? []
-      : this.find({ where: claimed.map(({ id }) => ({ conversationId: id })), order: { createdAt: 'ASC' } });
+  async claim(leaseMs: number, limit: number): Promise<Taken<FollowedPullRequest>> {
+    const { rows, nextAt } = await this.leases.take({ limit, share: LOOKS_OF_A_USER, leaseMs, held: [] });
+    const where = rows.map(({ id }) => ({ conversationId: id }));
+    return {
+      rows: where.length === 0 ? [] : await this.find({ where, order: { createdAt: 'ASC' } }),
+      nextAt,
+    };
   }
 
   /** Whether one of the conversations has worked on its pull request since then, or does. */

@@ -61,7 +61,7 @@ const DELIVERABLE = `
   ${joinConversation('p.conversation_id')}
   ${joinSandbox('c')}
   WHERE s.host_id = $8 AND s.status = 'RUNNING' AND c.sandbox_generation = s.generation
-    AND p.due_at <= $2 AND ${mayGoOn('c')}
+    AND ${mayGoOn('c')}
     AND NOT EXISTS (
       SELECT FROM pending_messages earlier
       WHERE earlier.conversation_id = p.conversation_id AND earlier.position < p.position)

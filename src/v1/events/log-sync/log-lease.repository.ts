@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { lockFree } from '../../../database/leased-rows/leased-rows.js';
 import { countRows } from '../../../observability/metrics.js';
+
+/** Tells that a process follows some conversations no longer. */
+export const RELEASED_CHANNEL = 'conversations_released';
 
 /** How long a dead process keeps its conversations. */
 const LEASE = `interval '10 seconds'`;
@@ -15,7 +19,7 @@ const CLAIM = `
       SELECT id FROM followed_conversations
       WHERE sandbox_id = s.id AND (follower_until IS NULL OR follower_until < now()) AND ($2::uuid IS NULL OR id = $2)
       LIMIT ${MAX_BATCH}
-      FOR UPDATE SKIP LOCKED) f
+      ${lockFree()}) f
     WHERE s.status = 'RUNNING'
       AND ($2::uuid IS NULL OR s.id = (SELECT sandbox_id FROM followed_conversations WHERE id = $2))
       AND ($3::text IS NULL OR s.id = $3)
@@ -34,18 +38,21 @@ const RENEW = `
     SELECT id FROM followed_conversations
     WHERE id IN (SELECT id FROM mine) AND follower = $1
     ORDER BY id
-    FOR UPDATE SKIP LOCKED),
+    ${lockFree()}),
   renewed AS (
     UPDATE followed_conversations SET follower_until = now() + ${LEASE} WHERE id IN (SELECT id FROM free))
   SELECT id, generation FROM mine`;
 
 const RELEASE = `
-  UPDATE followed_conversations SET follower = NULL, follower_until = NULL
-  WHERE id IN (
-    SELECT id FROM followed_conversations
-    WHERE id = ANY ($2::uuid[]) AND follower = $1
-    ORDER BY id
-    FOR UPDATE)`;
+  WITH released AS (
+    UPDATE followed_conversations SET follower = NULL, follower_until = NULL
+    WHERE id IN (
+      SELECT id FROM followed_conversations
+      WHERE id = ANY ($2::uuid[]) AND follower = $1
+      ORDER BY id
+      FOR UPDATE)
+    RETURNING 1)
+  SELECT pg_notify('${RELEASED_CHANNEL}', '') FROM released LIMIT 1`;
 
 /** `OFFSET 0` keeps PostgreSQL from scanning all conversations ever made instead of those of running sandboxes. */
 const COUNT_RUNNING = `

@@ -1,4 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
+import { jittered } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
@@ -7,7 +8,12 @@ import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { OPENED_CHANNEL } from '../followed-conversation.repository.js';
 import type { LogReader } from './log-reader.js';
-import { type ClaimedConversation, type ClaimFilter, LogLeaseRepository } from './log-lease.repository.js';
+import {
+  type ClaimedConversation,
+  type ClaimFilter,
+  LogLeaseRepository,
+  RELEASED_CHANNEL,
+} from './log-lease.repository.js';
 import { LogSync } from './log-sync.js';
 import { SyncRequests } from './sync-requests.js';
 
@@ -63,6 +69,8 @@ export class LogReadersService extends BackgroundLoop {
       (conversationId) => this.followed.get(conversationId)?.reader.announce(),
       () => this.followed.forEach(({ reader }) => reader.requestSync()),
     );
+    const soon = (): void => this.loop.within(CLAIM_MS);
+    this.notifications.listen(RELEASED_CHANNEL, soon, soon);
     this.notifications.listen(OPENED_CHANNEL, (conversationId) => {
       this.inBackground(() => this.claim({ conversationId }));
     });
@@ -77,12 +85,14 @@ export class LogReadersService extends BackgroundLoop {
     await this.stop([...this.followed.keys()]).catch((error: unknown) => this.report(error));
   }
 
-  protected async work(): Promise<void> {
+  /** Without a conversation, only what a dead process has left can be found, once its leases end. */
+  protected async work(): Promise<number> {
     if (performance.now() >= this.renewAt) {
       this.renewAt = performance.now() + RENEW_MS;
       await this.renew();
     }
     await this.claim();
+    return jittered(this.followed.size === 0 ? RENEW_MS : CLAIM_MS);
   }
 
   private async claim(filter: ClaimFilter = {}): Promise<void> {

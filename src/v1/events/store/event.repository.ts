@@ -12,6 +12,7 @@ import {
 } from 'typeorm';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { lockFree } from '../../../database/leased-rows/leased-rows.js';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { FollowedConversation } from '../followed-conversation.entity.js';
 import {
@@ -110,7 +111,7 @@ const APPEND_MANY = `
     FROM given g JOIN followed_conversations f ON f.id = g.id
     WHERE f.event_count = g.event_count AND f.last_event_id IS NOT DISTINCT FROM g.last_event_id
       AND f.id NOT IN (SELECT id FROM known)
-    FOR UPDATE OF f SKIP LOCKED),
+    ${lockFree('f')}),
   advanced AS (
     UPDATE followed_conversations f
     SET event_count = f.event_count + free.added, last_event_id = free.next_event_id,
@@ -133,7 +134,7 @@ const COUNTED_AT_A_TIME = 200;
 const COUNT_SOME = `
   WITH log AS (
     SELECT id, uncounted_events AS last, opened_at - interval '1 day' AS since FROM followed_conversations
-    WHERE uncounted_events > 0 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+    WHERE uncounted_events > 0 ORDER BY id LIMIT 1 ${lockFree()})
   UPDATE followed_conversations f
   SET uncounted_events = greatest(0, log.last - ${COUNTED_AT_A_TIME}), event_bytes = f.event_bytes + (
     SELECT coalesce(sum(octet_length(e.body::text)), 0) FROM conversation_events e

@@ -24,6 +24,8 @@ export class DriftDetector {
   private firstSeen: ReadonlyMap<string, number> = new Map();
   private stoppedUntil = '';
   private rowsUntil = FIRST_ROW;
+  /** Whether nothing ran, and nothing was to run, when they were last compared. */
+  isQuiet = false;
 
   constructor(
     private readonly lifecycle: SandboxLifecycleRepository,
@@ -45,6 +47,8 @@ export class DriftDetector {
       this.rowsUntil,
     );
     this.rowsUntil = until;
+    this.isQuiet =
+      !facts.some(({ state }) => state === 'running') && !rows.some(({ status }) => status === 'RUNNING');
     const now = this.clock.now();
     this.firstSeen = new Map(facts.map(({ id }) => [id, this.firstSeen.get(id) ?? now]));
     return findDrift(rows, facts, {

@@ -1,4 +1,5 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { jittered } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../../../audit/audit.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
@@ -21,6 +22,8 @@ import { requireAddresses } from './sandbox-starter.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
 const EVERY_MS = 2_000;
+/** While no sandbox of this host runs. */
+const IDLE_MS = 10_000;
 /** Reported changes come in groups; short enough that each shows within a second. */
 const AFTER_CHANGE_MS = 100;
 const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
@@ -43,7 +46,6 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
   /** Orphans whose removal goes on after its audit entry. */
   private readonly auditedOrphans = new Set<string>();
   private slowFailure: { reason: unknown } | null = null;
-  private soon: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly readiness: BackendReadiness,
@@ -75,7 +77,8 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
   /** Before the first request: the address of a sandbox that ran earlier may belong to something else by now. */
   override async onApplicationBootstrap(): Promise<void> {
     this.loop.start();
-    this.backend.onChange(() => this.reconcileSoon());
+    this.backend.onChange(() => this.loop.within(AFTER_CHANGE_MS));
+    this.events.on('running', () => this.loop.within(EVERY_MS));
     const earlier = await this.lifecycle.runningIds();
     if (earlier.length > 0) {
       await this.loop.now();
@@ -85,19 +88,7 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
     }
   }
 
-  override async beforeApplicationShutdown(): Promise<void> {
-    clearTimeout(this.soon);
-    await super.beforeApplicationShutdown();
-  }
-
-  private reconcileSoon(): void {
-    this.soon ??= setTimeout(() => {
-      this.soon = undefined;
-      void this.loop.now();
-    }, AFTER_CHANGE_MS).unref();
-  }
-
-  protected async work(): Promise<void> {
+  protected async work(): Promise<number | void> {
     if (!(await this.readiness.isReady())) {
       return;
     }
@@ -111,6 +102,7 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
     if (failure) {
       throw failure.reason;
     }
+    return this.drift.isQuiet ? jittered(IDLE_MS) : undefined;
   }
 
   /** Returns at once, because other sandboxes may exit meanwhile. The next comparison throws its error. */

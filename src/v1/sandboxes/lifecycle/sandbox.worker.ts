@@ -54,9 +54,9 @@ export class SandboxWorker extends LeasedWorker<LeasedSandbox> implements Before
   }
 
   /** Finds statuses that requests have changed meanwhile, too. */
-  protected override async look(): Promise<void> {
+  protected override async look(): Promise<number> {
     void this.renewing.now();
-    await super.look();
+    return super.look();
   }
 
   protected async work(row: LeasedSandbox, signal: AbortSignal): Promise<LeaseEnd> {

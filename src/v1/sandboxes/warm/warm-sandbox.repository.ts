@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type EntityManager, Index, PrimaryColumn, Repository } from 'typeorm';
 import { Clock } from '../../../common/clock.js';
+import { lockFree } from '../../../database/leased-rows/leased-rows.js';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { countRows } from '../../../observability/metrics.js';
 import { HostIdentity } from '../host-identity.js';
@@ -38,7 +39,7 @@ const CLAIM = new NamedStatement<ClaimedSandbox>(
      WHERE host_id = $1 AND fingerprint = $2 AND status = 'READY'
      ORDER BY created_at, id
      LIMIT 1
-     FOR UPDATE SKIP LOCKED)
+     ${lockFree()})
    RETURNING id, egress_authority AS "egressAuthority"`,
 );
 
