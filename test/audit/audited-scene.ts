@@ -39,25 +39,25 @@ export const AUTOMATION = {
 const TABLES: Record<string, string> = {
   users: 'id, email, is_admin FROM users',
   api_keys: 'id, user_id, name, revoked_at FROM api_keys',
-  sessions: 'id FROM sessions WHERE user_id = $1',
-  settings: '* FROM settings',
-  mcp_configs: '* FROM mcp_configs',
-  custom_secrets: '* FROM custom_secrets',
-  provider_tokens: '* FROM provider_tokens',
-  llm_profiles: '* FROM llm_profiles',
-  webhook_endpoints: '* FROM webhook_endpoints',
-  push_subscriptions: '* FROM push_subscriptions',
-  automations: '* FROM automations WHERE user_id = $1',
-  automation_webhooks: '* FROM automation_webhooks WHERE user_id = $1',
-  automation_runs: 'id, status FROM automation_runs WHERE user_id = $1',
-  sandboxes: 'id, status FROM sandboxes WHERE user_id = $1',
+  sessions: 'id FROM sessions WHERE user_id = ANY($1)',
+  settings: '* FROM settings WHERE user_id = ANY($1)',
+  mcp_configs: '* FROM mcp_configs WHERE user_id = ANY($1)',
+  custom_secrets: '* FROM custom_secrets WHERE user_id = ANY($1)',
+  provider_tokens: '* FROM provider_tokens WHERE user_id = ANY($1)',
+  llm_profiles: '* FROM llm_profiles WHERE user_id = ANY($1)',
+  webhook_endpoints: '* FROM webhook_endpoints WHERE user_id = ANY($1)',
+  push_subscriptions: '* FROM push_subscriptions WHERE user_id = ANY($1)',
+  automations: '* FROM automations WHERE user_id = ANY($1)',
+  automation_webhooks: '* FROM automation_webhooks WHERE user_id = ANY($1)',
+  automation_runs: 'id, status FROM automation_runs WHERE user_id = ANY($1)',
+  sandboxes: 'id, status FROM sandboxes WHERE user_id = ANY($1)',
   egress_permits: '* FROM egress_permits',
-  conversations: '* FROM app_conversations WHERE user_id = $1',
-  starts: 'id FROM app_conversation_start_tasks WHERE user_id = $1',
-  entries: 'id FROM audit_entries WHERE owner_user_id = $1',
+  conversations: '* FROM app_conversations WHERE user_id = ANY($1)',
+  starts: 'id FROM app_conversation_start_tasks WHERE user_id = ANY($1)',
+  entries: 'id FROM audit_entries WHERE owner_user_id = ANY($1)',
 };
 
-/** The rows of all tables in one statement, as they are read three times for each operation. */
+/** The rows of the scene's users in one statement, as they are read three times for each operation. */
 const STATE = `SELECT ${Object.entries(TABLES)
   .map(
     ([name, columns]) =>
@@ -143,7 +143,8 @@ async function makeScene(app: TestApp, hosts: GitHosts) {
     newCode: () => app.app.get(OneTimeCodes).issue(user.key, 'session'),
     /** What is stored, and what agent servers were asked to do. */
     state: async (): Promise<Record<string, unknown>> => {
-      const [stored] = await app.dataSource.query<Record<string, unknown>[]>(STATE, [user.id]);
+      const users = [user, other, disabled].map((each) => each.id);
+      const [stored] = await app.dataSource.query<Record<string, unknown>[]>(STATE, [users]);
       return { ...stored, calls: [...agent.calls] };
     },
     /** Stops the sandbox that is to be paused, as the host that has it would: the request waits for that. */

@@ -303,7 +303,7 @@ describe('a key for some repositories', () => {
       const many = await app.createUser();
       await app.dataSource.query(
         `INSERT INTO app_conversations (id, user_id, sandbox_id, working_dir, git_provider, selected_repository)
-         SELECT gen_random_uuid(), $1, 'none', '/', 'github', 'acme/project-' || n FROM generate_series(1, 20000) n`,
+         SELECT gen_random_uuid(), $1, 'none', '/', 'github', 'acme/project-' || n FROM generate_series(1, 5000) n`,
         [many.id],
       );
       const tables = 'app_conversations, followed_conversations, sandboxes, followed_pull_requests';

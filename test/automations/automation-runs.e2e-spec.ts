@@ -451,7 +451,7 @@ describe('an automation that is busy', () => {
     const [{ bytes }] = await app.dataSource.query(
       `WITH large AS (
          UPDATE automation_runs SET work = work || jsonb_build_object('prompt', (
-           SELECT string_agg(gen_random_uuid()::text, '') FROM generate_series(1, 500000)))
+           SELECT repeat(string_agg(gen_random_uuid()::text, ''), 100) FROM generate_series(1, 3000)))
          WHERE id = $1 RETURNING work)
        SELECT pg_column_size(work) AS bytes FROM large`,
       [waiting],

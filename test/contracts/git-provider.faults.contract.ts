@@ -26,7 +26,7 @@ const FAULTS: [string, Fault, ProviderErrorCode, number?][] = [
   ['200 with a page', { kind: 'status', status: 200, headers: HTML, body: '<h1>Log in</h1>' }, 'unavailable'],
   ['a broken connection', { kind: 'reset' }, 'unavailable'],
   ['truncated JSON', { kind: 'truncate' }, 'unavailable'],
-  ['an answer of 10 MB', { kind: 'huge', bytes: 10_000_000 }, 'unavailable'],
+  ['an answer of 2.2 MB', { kind: 'huge', bytes: 2_200_000 }, 'unavailable'],
 ];
 
 /** What goes wrong becomes a code, is tried once more where that can help, and never leads the token astray. */

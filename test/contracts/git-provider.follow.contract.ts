@@ -211,7 +211,7 @@ export function describeFollow(
 
     it('strangers who write more than one response may have', async () => {
       const { change, read } = await openFollowed();
-      for (let index = 0; index < 40; index += 1) {
+      for (let index = 0; index < 8; index += 1) {
         addComment(change, 'stranger', '\u0001'.repeat(65_000), { path: 'a.ts', mayWrite: false });
       }
       addComment(change, 'ada', '@slipway stop', { createdAt: '2030-01-01T00:00:00Z' });
@@ -270,10 +270,7 @@ export function describeFollow(
   describe('tells the output of a check', () => {
     it('by its last lines', async () => {
       const { change, use, read } = await openFollowed();
-      const lines = Array.from(
-        { length: 50_000 },
-        (_, index) => `2026-11-21T10:00:00.1234567Z line ${index}`,
-      );
+      const lines = Array.from({ length: 5_000 }, (_, index) => `2026-11-21T10:00:00.1234567Z line ${index}`);
       const log = [...lines, '\u001b[31mFAIL\u001b[0m: no'].join('\r\n');
       addCheck(change, 'unit', { state: 'failed', log });
       const [check] = (await read())?.checks ?? [];
@@ -281,7 +278,7 @@ export function describeFollow(
       if (follow.logs) {
         expect(output?.length).toBeLessThanOrEqual(4_000);
         expect(output?.length).toBeGreaterThan(3_000);
-        expect(output).toMatch(/^line \d+\n[^]*\nline 49999\nFAIL: no$/);
+        expect(output).toMatch(/^line \d+\n[^]*\nline 4999\nFAIL: no$/);
       } else {
         expect(output).toBe('');
       }

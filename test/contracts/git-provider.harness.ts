@@ -144,7 +144,7 @@ export function harnessOf<T extends GitProvider>(
 export function clientOptions(...servers: FakeServer[]): GuardedHttpOptions {
   return {
     allowlist: HostAllowlist.parse(servers.map(({ origin }) => origin)),
-    maxResponseBytes: 5 * 1024 * 1024,
+    maxResponseBytes: 2 * 1_048_576,
     timeoutMs: 60_000,
   };
 }

@@ -507,10 +507,10 @@ describe('deliveries', () => {
     await app.dataSource.query(
       `WITH others AS (
          INSERT INTO webhook_endpoints SELECT (jsonb_populate_record(e, jsonb_build_object('id', gen_random_uuid()))).*
-         FROM webhook_endpoints e, generate_series(1, 1000) WHERE e.id = $2 RETURNING id)
+         FROM webhook_endpoints e, generate_series(1, 200) WHERE e.id = $2 RETURNING id)
        INSERT INTO webhook_deliveries (id, endpoint_id, event_type, data, status, created_at)
        SELECT gen_random_uuid(), endpoint_id, 'conversation.finished', '{}', 'delivered', now() - n * interval '1 s'
-       FROM (SELECT $1::uuid AS endpoint_id, n FROM generate_series(5001, 20000) AS n
+       FROM (SELECT $1::uuid AS endpoint_id, n FROM generate_series(1001, 5000) AS n
              UNION ALL SELECT id, n FROM others, generate_series(1, 5) AS n) rows
        ORDER BY random()`,
       [id, other],

@@ -252,8 +252,13 @@ describe('sandbox limits', () => {
     });
   });
 
-  describe('on running sandboxes, with reject', () => {
-    begin({ MAX_RUNNING_SANDBOXES: '2', SANDBOX_LIMIT_POLICY: 'reject' });
+  describe('on running sandboxes, with reject, and on the time for which they are kept', () => {
+    begin({
+      MAX_RUNNING_SANDBOXES: '2',
+      SANDBOX_LIMIT_POLICY: 'reject',
+      SANDBOX_RETENTION_SECONDS: '3600',
+      SANDBOX_IDLE_TIMEOUT_SECONDS: '0',
+    });
 
     it('is refused, and no idle one is paused for it', async () => {
       const [first, second] = [await me.running(), await me.running()];
@@ -275,6 +280,23 @@ describe('sandbox limits', () => {
       expect((await me.call('POST', '')).status).toBe(429);
 
       expect(await me.call('POST', '', { headers })).toMatchObject({ status: 200, body: { id: body['id'] } });
+    });
+
+    it('removes what has not run for longer than it is kept, and nothing else', async () => {
+      const [paused, running] = [await me.running(), await me.running()];
+      await me.pause(paused.id);
+      await me.reach(paused.id, 'PAUSED');
+      app.clock.advance(3_600_001);
+      const fresh = await me.running();
+      await me.pause(fresh.id);
+      await until(async () => {
+        await app.app.get(IdleReaper).reap();
+        return !backend.boxes.has(paused.id);
+      });
+
+      expect(await me.get(paused.id)).toBeNull();
+      expect(await me.get(running.id)).toMatchObject({ status: 'RUNNING' });
+      await me.reach(fresh.id, 'PAUSED');
     });
   });
 
@@ -373,27 +395,6 @@ describe('sandbox limits', () => {
       await reap();
 
       expect(await me.reach(id, 'PAUSED')).toMatchObject({ id });
-    });
-  });
-
-  describe('on the time for which they are kept', () => {
-    begin({ SANDBOX_RETENTION_SECONDS: '3600', SANDBOX_IDLE_TIMEOUT_SECONDS: '0' });
-
-    it('removes what has not run for that long, and nothing else', async () => {
-      const [paused, running] = [await me.running(), await me.running()];
-      await me.pause(paused.id);
-      await me.reach(paused.id, 'PAUSED');
-      app.clock.advance(3_600_001);
-      const fresh = await me.running();
-      await me.pause(fresh.id);
-      await until(async () => {
-        await app.app.get(IdleReaper).reap();
-        return !backend.boxes.has(paused.id);
-      });
-
-      expect(await me.get(paused.id)).toBeNull();
-      expect(await me.get(running.id)).toMatchObject({ status: 'RUNNING' });
-      await me.reach(fresh.id, 'PAUSED');
     });
   });
 

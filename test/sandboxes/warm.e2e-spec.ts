@@ -153,6 +153,19 @@ describe('warm sandboxes', () => {
     expect(claimed.status_detail).toMatch(/an-image .* has no effect/);
   });
 
+  it('that ended just before they were claimed are started anew within the same start', async () => {
+    for (const id of await two()) {
+      await backend.end(id, { code: 1, signal: null, outOfMemory: false });
+    }
+    const { id } = await me.running();
+    expect(backend.callsOf(id)).toEqual(['warm', 'pause', 'resume']);
+    expect(backend.box(id).launch.sessionKey).toBe((await me.get(id))?.session_api_key);
+    // The other one, which nobody has claimed, is replaced when its pause is over.
+    await kept();
+    app.clock.advance(2_000);
+    await two();
+  });
+
   it('of a host that is gone are forgotten', async () => {
     await two();
     await app.dataSource.query(
@@ -255,44 +268,32 @@ describe('warm sandboxes of one service after another', () => {
     await database.drop();
   });
 
-  it('are handed out once, to whoever comes first', async () => {
-    const warm = await start({ SANDBOX_WARM: '3', MAX_RUNNING_SANDBOXES: '20' });
-    const clients = await Promise.all(
-      Array.from({ length: 4 }, async () => new SandboxesClient(app.url, await app.createUser())),
-    );
-    const created = await Promise.all([...clients, ...clients, ...clients].map((each) => each.create()));
-    const ids = created.map(({ id }) => id);
-    expect(new Set(ids).size).toBe(12);
-    expect(ids.filter((id) => warm.includes(id)).toSorted()).toEqual(warm);
-    for (const [index, id] of ids.entries()) {
-      await clients[index % 4]?.reach(id, 'RUNNING');
-      expect(backend.callsOf(id)).toEqual(warm.includes(id) ? ['warm', 'start'] : ['start']);
-    }
-  });
-
-  it('are never more than they should be, however many replicas keep them', async () => {
-    app = await open({ SANDBOX_WARM: '3' });
-    me = new SandboxesClient(app.url, app.user);
-    const others = await Promise.all([open({ SANDBOX_WARM: '3' }), open({ SANDBOX_WARM: '3' })]);
+  it('are never more than they should be, and are handed out once, however many replicas keep them', async () => {
+    const environment = { SANDBOX_WARM: '3', MAX_RUNNING_SANDBOXES: '20' };
+    app = await open(environment);
+    const others = await Promise.all([open(environment), open(environment)]);
     try {
-      await Promise.all([app, ...others].map(async (each) => await kept(each)));
-      expect(await ready()).toHaveLength(3);
+      const replicas = [app, ...others];
+      await Promise.all(replicas.map(async (each) => await kept(each)));
+      const warm = await ready();
+      expect(warm).toHaveLength(3);
       expect(backend.boxes.size).toBe(3);
-      // Another replica of the host hands out what this one has started.
-      const [other] = others;
-      const { id } = await new SandboxesClient(other?.url ?? '', me.user).running();
-      expect(backend.callsOf(id)).toEqual(['warm', 'start']);
+      const clients = await Promise.all(
+        replicas.map(async ({ url }) => new SandboxesClient(url, await app.createUser())),
+      );
+      const created = await Promise.all(
+        Array.from({ length: 12 }, async (_none, index) => await clients[index % 3]?.create()),
+      );
+      const ids = created.map((each) => each?.id ?? '');
+      expect(new Set(ids).size).toBe(12);
+      expect(ids.filter((id) => warm.includes(id)).toSorted()).toEqual(warm);
+      for (const [index, id] of ids.entries()) {
+        await clients[index % 3]?.reach(id, 'RUNNING');
+        expect(backend.callsOf(id)).toEqual(warm.includes(id) ? ['warm', 'start'] : ['start']);
+      }
     } finally {
       await Promise.all(others.map((each) => each.close()));
     }
-  });
-
-  it('are handed out after a restart of the service, as before', async () => {
-    const warm = await start();
-    expect(await restart()).toEqual(warm);
-    const { id } = await me.running();
-    expect(warm).toContain(id);
-    expect(backend.callsOf(id)).toEqual(['warm', 'start']);
   });
 
   it('are finished by the next process when theirs dies while it starts them', async () => {
@@ -311,14 +312,17 @@ describe('warm sandboxes of one service after another', () => {
     expect(await start({ SANDBOX_WARM: '1' })).toEqual([id]);
   });
 
-  it('are removed when their number shrinks', async () => {
+  it('are kept over a restart of the service, and removed when their number shrinks', async () => {
     const warm = await start({ SANDBOX_WARM: '3' });
-    const one = await restart({ SANDBOX_WARM: '1' });
-    expect(one).toHaveLength(1);
-    expect(warm).toEqual(expect.arrayContaining(one));
-    expect([...backend.boxes.keys()]).toEqual(one);
+    const two = await restart({ SANDBOX_WARM: '2' });
+    expect(two).toHaveLength(2);
+    expect(warm).toEqual(expect.arrayContaining(two));
+    expect([...backend.boxes.keys()].toSorted()).toEqual(two);
+    const { id } = await me.running();
+    expect(two).toContain(id);
+    expect(backend.callsOf(id)).toEqual(['warm', 'start']);
     expect(await restart({ SANDBOX_WARM: '0' })).toEqual([]);
-    expect(backend.boxes.size).toBe(0);
+    expect([...backend.boxes.keys()]).toEqual([id]);
   });
 
   it('are replaced when something else would be started now', async () => {
@@ -387,9 +391,20 @@ describe('warm sandboxes of one service after another', () => {
     },
   );
 
-  it('are replaced when they end by themselves, later and later', async () => {
-    let [id = ''] = await start({ SANDBOX_WARM: '1' });
+  it('are tried again later and later when they cannot be started or end, and hold up nobody', async () => {
+    backend.script.failure = 'There is no room.';
+    expect(await start({ SANDBOX_WARM: '1' })).toEqual([]);
     app.clock.stop();
+    expect(backend.calls.filter((call) => call.startsWith('warm'))).toHaveLength(1);
+    backend.script.failure = null;
+    expect(await kept()).toEqual([]);
+    expect(backend.callsOf((await me.running()).id)).toEqual(['start']);
+    app.clock.advance(2_000);
+    expect(await kept()).toHaveLength(1);
+
+    // One that was of use ends the series.
+    await me.running();
+    let [id = ''] = await kept();
     for (const seconds of [2, 4, 8]) {
       await backend.end(id, { code: 1, signal: null, outOfMemory: false });
       expect(await kept()).toEqual([]);
@@ -399,52 +414,24 @@ describe('warm sandboxes of one service after another', () => {
       [id = ''] = await kept();
       expect(id).not.toBe('');
     }
-    // One that was of use ends the series.
+  });
+
+  it('are not offered once more by a restored database, whether they run or are paused', async () => {
+    const warm = await start();
+    const backup = await app.dataSource.getRepository(WarmSandbox).find();
+    const { id: paused } = await me.running();
     await me.running();
-    [id = ''] = await kept();
-    await backend.end(id, null);
-    await kept();
-    app.clock.advance(2_000);
-    expect(await kept()).toHaveLength(1);
-  });
-
-  it('are tried again when they cannot be started, and hold up nobody', async () => {
-    backend.script.failure = 'There is no room.';
-    expect(await start({ SANDBOX_WARM: '1' })).toEqual([]);
-    app.clock.stop();
-    expect(backend.calls.filter((call) => call.startsWith('warm'))).toHaveLength(1);
-    backend.script.failure = null;
-    expect(await kept()).toEqual([]);
-    const { id } = await me.running();
-    expect(backend.callsOf(id)).toEqual(['start']);
-    app.clock.advance(2_000);
-    expect(await kept()).toHaveLength(1);
-  });
-
-  it('that ended just before they were claimed are started anew within the same start', async () => {
-    const [warm = ''] = await start({ SANDBOX_WARM: '1' });
-    await backend.end(warm, { code: 1, signal: null, outOfMemory: false });
-    const { id } = await me.running();
-    expect(id).toBe(warm);
-    expect(backend.callsOf(id)).toEqual(['warm', 'pause', 'resume']);
-    expect(backend.box(id).launch.sessionKey).toBe((await me.get(id))?.session_api_key);
-  });
-
-  it.each(['runs', 'is paused'])('are not offered once more by a restored database: one %s', async (how) => {
-    const [warm = ''] = await start({ SANDBOX_WARM: '1' });
-    const backup = await app.dataSource.getRepository(WarmSandbox).findOneByOrFail({ id: warm });
-    await me.running();
-    if (how === 'is paused') {
-      await me.pause(warm);
-      await me.reach(warm, 'PAUSED');
-    }
+    await me.pause(paused);
+    await me.reach(paused, 'PAUSED');
     await app.dataSource.query('DELETE FROM sandboxes');
     await app.dataSource.query('DELETE FROM warm_sandboxes');
     await app.dataSource.getRepository(WarmSandbox).insert(backup);
-    await restart({ SANDBOX_WARM: '1' });
+    await restart();
 
-    expect((await me.running()).id).not.toBe(warm);
-    // As any other without a row, it stays for a while.
-    expect(backend.callsOf(warm)).not.toContain('remove');
+    for (const id of [(await me.running()).id, (await me.running()).id]) {
+      expect(warm).not.toContain(id);
+    }
+    // As any other without a row, they stay for a while.
+    expect(warm.flatMap((id) => backend.callsOf(id))).not.toContain('remove');
   });
 });
