@@ -94,7 +94,7 @@ const given = async (target: RunningSandbox, agent: string | null = null): Promi
   const kind = agent === null ? {} : { agent, agentKind: 'acp' as const };
   const { id } = await new ConversationRows(app).conversation(owner.id, kind);
   const conversation = { id, userId: owner.id };
-  const built = await refresh.build(conversation, true, await outside.shownSecrets(target, agent));
+  const built = await refresh.build(conversation, true, { shown: outside.shownSecrets(target, agent) });
   const use = agent === null ? null : { agent, profile: null, model: null };
   return await (await outside.concealer(target, use)).update(built);
 };
