@@ -464,7 +464,7 @@ it('puts the value of a secret of the setup in until that is over', async () => 
 
   const outside = app.app.get(OutsideCredentials, { strict: false });
   const secrets = app.app.get(AgentSecretsReader, { strict: false });
-  const shown = await outside.shownSecrets(target);
+  const shown = outside.shownSecrets(target);
   const placeholder = (await secrets.forSetup(owner.id, () => true, shown)).get('PAY_KEY');
   expect(await injections(target)).toMatchObject([{ placeholder }]);
   const { waits } = app.clock;
