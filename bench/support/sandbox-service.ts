@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Client } from 'pg';
 import { jsonNumber } from '@slipway/common/json-access.js';
+import { endProcesses } from '@slipway/common/processes/end-processes.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { connectionUrl, startEmbeddedPostgres } from '@slipway/embedded-postgres/embedded-postgres.js';
 import {
@@ -47,6 +48,7 @@ export async function withSandboxService<T>(
     const postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'data') });
     const databaseUrl = connectionUrl(postgres.connection);
     const encryptionKey = randomBytes(32);
+    const instanceId = `bench-${randomBytes(6).toString('hex')}`;
     const dataDir = path.join(folder, 'service');
     const database = new Client({ connectionString: databaseUrl });
     try {
@@ -56,6 +58,7 @@ export async function withSandboxService<T>(
         environment: {
           DATABASE_URL: databaseUrl,
           DATA_DIR: dataDir,
+          INSTANCE_ID: instanceId,
           ENCRYPTION_KEYS: `${KEY_ID}:${encryptionKey.toString('base64')}`,
           LOG_REQUESTS: 'false',
           RATE_LIMIT_PER_MINUTE: '0',
@@ -86,6 +89,8 @@ export async function withSandboxService<T>(
         }
       } finally {
         await service.stop();
+        // The next service would adopt the ones that are kept warm.
+        await endProcesses({ root: null, marker: `SLIPWAY_SANDBOX=${instanceId}/`, user: null });
       }
     } finally {
       await database.end();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Client } from 'pg';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { START_TASK_STATUSES } from '../../src/v1/app-conversations/start-task.entity.js';
@@ -22,10 +22,6 @@ beforeAll(async () => {
   await git.commit('octo/app', 'main', { 'README.md': 'hello' });
 });
 
-const app = useTestApp(() => ({ GITHUB_CLONE_URL: git.origin }), {
-  sandboxBackend: new InProcessSandboxBackend(),
-});
-
 afterAll(() => git.close());
 
 function isStatus(value: unknown): boolean {
@@ -38,12 +34,27 @@ function toStatement(query: unknown, values: unknown): Statement {
   return { text: text ?? '', values: Array.isArray(values) ? values : jsonList(query, 'values') };
 }
 
-/** How often each step of a start read the user's settings, and the list of the user's tokens. */
-function readsByStep(
+/** By what a statement of a user's or a sandbox's is known. */
+const TABLES = {
+  settings: /\b(FROM|JOIN) "?settings\b/,
+  tools: /\bFROM "?mcp_configs\b/,
+  tokens: /\bFROM "?provider_tokens\b/,
+  secrets: /\bFROM "?custom_secrets\b/,
+  placeholders: /\b(FROM|INTO) "?sandbox_placeholders\b/,
+} as const;
+type Table = keyof typeof TABLES;
+
+function tableOf(text: string): Table | null {
+  // The statement of the settings shows only which tokens there are, so it comes first.
+  return (Object.keys(TABLES) as Table[]).find((table) => TABLES[table].test(text)) ?? null;
+}
+
+/** How often each step of a start went to the tables of what a user has stored, and of what stands for it. */
+function statementsByStep(
   statements: readonly Statement[],
-  userId: string,
-): Record<string, { settings: number; tokens: number }> {
-  const steps: Record<string, { settings: number; tokens: number }> = {};
+  ids: readonly string[],
+): Record<string, Partial<Record<Table, number>>> {
+  const steps: Record<string, Partial<Record<Table, number>>> = {};
   let step = 'accepted';
   for (const { text, values } of statements) {
     if (text.includes('UPDATE app_conversation_start_tasks SET attempt')) {
@@ -52,39 +63,55 @@ function readsByStep(
       // The new status, where there is one, comes after the old one of the condition.
       step = START_TASK_STATUSES.find((status) => status === values.findLast(isStatus)) ?? step;
     }
-    const reads = (steps[step] ??= { settings: 0, tokens: 0 });
-    if (/^\s*SELECT\b/.test(text) && values.includes(userId)) {
-      const isSettings = /\b(FROM|JOIN) "?settings\b/.test(text);
-      reads.settings += isSettings ? 1 : 0;
-      // The statement of the settings shows only which tokens there are.
-      reads.tokens += !isSettings && /\bFROM "?provider_tokens\b/.test(text) ? 1 : 0;
+    const counts = (steps[step] ??= {});
+    const table = tableOf(text);
+    if (table !== null && values.flat().some((value) => ids.some((id) => id === value))) {
+      counts[table] = (counts[table] ?? 0) + 1;
     }
   }
   return steps;
 }
 
-it('reads the settings of the user once when it is accepted and once for all steps, the tokens where it needs them', async () => {
-  const { user } = app;
-  const client = new StartsClient(app, user);
-  await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' });
-  await storeProviderToken(app, user, 'github', TOKEN);
-  await storeProviderToken(app, user, 'gitlab', 'glpat-reads4217');
-  await storeProviderToken(app, user, 'bitbucket', 'bitbucket-reads4217');
-  const sent = jest.spyOn(Client.prototype, 'query');
-
-  await client.reached(await client.start({ selected_repository: 'octo/app' }), 'READY');
-
-  const none = { settings: 0, tokens: 0 };
-  const statements = sent.mock.calls.map(([query, values]) => toStatement(query, values));
-  sent.mockRestore();
-  expect(readsByStep(statements, user.id)).toMatchObject({
-    accepted: { settings: 1, tokens: 0 },
-    WORKING: { settings: 1, tokens: 0 },
-    WAITING_FOR_SANDBOX: none,
+describe.each([
+  {
+    place: 'inside',
     // For the clone, and for where the user may push.
-    PREPARING_REPOSITORY: { settings: 0, tokens: 2 },
-    RUNNING_SETUP_SCRIPT: none,
-    SETTING_UP_GIT_HOOKS: none,
-    STARTING_CONVERSATION: { settings: 0, tokens: 1 },
+    PREPARING_REPOSITORY: { tokens: 2 },
+    STARTING_CONVERSATION: { tokens: 1, secrets: 1 },
+  },
+  {
+    place: 'outside',
+    // Besides: what stands for credentials, which is looked for, and kept for all of them at once.
+    PREPARING_REPOSITORY: { tokens: 3, secrets: 1, placeholders: 2 },
+    STARTING_CONVERSATION: { tokens: 1, secrets: 1, placeholders: 1 },
+  },
+])('a start with credentials $place', ({ place, ...ofSteps }) => {
+  const app = useTestApp(
+    () => ({ GITHUB_CLONE_URL: git.origin, SANDBOX_CREDENTIALS: place, SANDBOX_NETWORK: 'isolated' }),
+    { sandboxBackend: new InProcessSandboxBackend() },
+  );
+
+  it('reads the settings of the user once when it is accepted and once for all steps, and all else once in each step', async () => {
+    const { user } = app;
+    const client = new StartsClient(app, user);
+    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' });
+    await storeProviderToken(app, user, 'github', TOKEN);
+    await storeProviderToken(app, user, 'gitlab', 'glpat-reads4217');
+    await storeProviderToken(app, user, 'bitbucket', 'bitbucket-reads4217');
+    const sent = jest.spyOn(Client.prototype, 'query');
+
+    const task = await client.reached(await client.start({ selected_repository: 'octo/app' }), 'READY');
+
+    const statements = sent.mock.calls.map(([query, values]) => toStatement(query, values));
+    sent.mockRestore();
+    const { READY: _afterwards, ...found } = statementsByStep(statements, [user.id, task.sandboxId ?? '']);
+    expect(found).toEqual({
+      accepted: { settings: 1, tools: 1 },
+      WORKING: { settings: 1, tools: 1 },
+      WAITING_FOR_SANDBOX: {},
+      RUNNING_SETUP_SCRIPT: { secrets: 1 },
+      SETTING_UP_GIT_HOOKS: {},
+      ...ofSteps,
+    });
   });
 });

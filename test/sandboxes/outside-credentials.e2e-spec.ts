@@ -1,6 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
 import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
+import { Clock } from '../../src/common/clock.js';
 import { ProviderToken } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
@@ -212,6 +213,23 @@ describe('a sandbox whose credentials stay outside', () => {
     expect((await policy(other)).injections.map(({ placeholder }) => placeholder)).toEqual([given]);
     await outside().prepare(strange, { profile: null, model: null });
     expect((await policy(strange)).injections).toEqual([]);
+  });
+
+  it('waits for what proxies were told where programs may be at work, and not within the first step', async () => {
+    const own = await startOf(owner);
+    const wait = jest.spyOn(app.app.get(Clock, { strict: false }), 'wait').mockResolvedValue();
+    const reads = outside().reads(own);
+    await outside().prepare(own, { profile: null, model: null }, {}, reads);
+    const shown = await (await outside().concealer(own, null, reads)).text(TOKEN, [REPOSITORY]);
+    expect(wait).not.toHaveBeenCalled();
+    expect((await policy(own)).injections).toContainEqual(
+      expect.objectContaining({ placeholder: shown, value: TOKEN }),
+    );
+
+    const other = 'https://github.com/octo/other.git';
+    expect(await (await outside().concealer(own)).text(TOKEN, [other])).toBe(shown);
+    expect(wait.mock.calls).toEqual([[3_000]]);
+    wait.mockRestore();
   });
 
   it('goes on with what its user changes, and not with what is taken away', async () => {

@@ -60,7 +60,7 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
     (await egressPolicy(app, backend, target.sandboxId)).injections;
   const prepared = async (): Promise<string> => {
     const model = { profile: null, model: null };
-    await outside().prepare(target, model, undefined, { repository: REPOSITORY, provider: null });
+    await outside().prepare(target, model, { work: { repository: REPOSITORY, provider: null } });
     const { credential } = await app.app
       .get(RepositoryAccessService, { strict: false })
       .cloneAccess(owner.id, null, REPOSITORY);

@@ -99,7 +99,7 @@ const given = async (target: RunningSandbox, agent: string | null = null): Promi
   const kind = agent === null ? {} : { agent, agentKind: 'acp' as const };
   const { id } = await new ConversationRows(app).conversation(owner.id, kind);
   const conversation = { id, userId: owner.id };
-  const built = await refresh.build(conversation, true, await outside.shownSecrets(target, agent));
+  const built = await refresh.build(conversation, true, { shown: outside.shownSecrets(target, agent) });
   const use = agent === null ? null : { agent, profile: null, model: null };
   return await (await outside.concealer(target, use)).update(built);
 };
@@ -473,7 +473,7 @@ it('puts the value of a secret of the setup in until that is over', async () => 
 
   const outside = app.app.get(OutsideCredentials, { strict: false });
   const secrets = app.app.get(AgentSecretsReader, { strict: false });
-  const shown = await outside.shownSecrets(target);
+  const shown = outside.shownSecrets(target);
   const placeholder = (await secrets.forSetup(owner.id, () => true, shown)).get('PAY_KEY');
   expect(await injections(target)).toMatchObject([{ placeholder }]);
   const { waits } = app.clock;

@@ -136,7 +136,7 @@ describe('other repositories that a sandbox may read', () => {
     const sandbox = await begun(user, { repositories_read: ['github:octo/*'] });
     const work = { repository: 'octo/app', provider: null };
     const model = { profile: null, model: null };
-    await app.app.get(OutsideCredentials, { strict: false }).prepare(sandbox, model, undefined, work);
+    await app.app.get(OutsideCredentials, { strict: false }).prepare(sandbox, model, { work });
     const permissionsOf = async (method: string, address: string): Promise<unknown[]> =>
       (await towards(sandbox, method, address)).map((token) => github.issued.get(token)?.permissions);
     const lib = 'https://github.com/octo/lib.git';

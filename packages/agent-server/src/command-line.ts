@@ -164,8 +164,6 @@ export interface AgentServerOptions extends EngineServerOptions, ListenOptions, 
   fileRoots: string[];
   corsOrigins: string[];
   createEngine: CreateEngine;
-  /** Called before what may use the network. */
-  prepareNetwork?: () => void;
 }
 
 interface ServerLimits {

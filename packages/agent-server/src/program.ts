@@ -31,7 +31,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   globalThis.fetch = network.wrap(globalThis.fetch);
   const fromEnvironment = takeSessionKeys(process.env);
   const [server, sessionKeys] = await Promise.all([
-    listenUnassigned(unnamed),
+    listenUnassigned(unnamed, network.prepare),
     // A warm sandbox waits for its key for hours, or is stopped without one.
     secretsOnStdin
       ? Promise.race([readSessionKey(process.stdin).then((key) => [key]), stopping])
@@ -53,7 +53,6 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     ...DEFAULT_LIMITS,
     ...options,
     createEngine: (context) => createEngine(context, options),
-    prepareNetwork: network.prepare,
   });
   log('info', 'agent server started', {
     ...(server.port === null ? { socket: options.socket } : { host: options.host, port: server.port }),
@@ -89,11 +88,12 @@ const LATE_PROXY = 'SLIPWAY_LATE_PROXY';
 
 /**
  * The proxies and authorities of this process, which `fetch` uses from its first call on: each of them would delay the
- * start of listening by as long as a first request takes.
+ * start of listening, or the first request, by as long as that takes.
  */
 export function ownNetwork(environment: NodeJS.ProcessEnv): {
   /** What calls by way of them. */
   wrap: (fetch: typeof globalThis.fetch) => typeof globalThis.fetch;
+  /** What a first call would do. Repeatable. */
   prepare: () => void;
 } {
   const authorities = numberedVariables(environment, AUTHORITY);

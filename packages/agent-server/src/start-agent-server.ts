@@ -41,11 +41,20 @@ interface UnassignedAgentServer extends RunningAgentServer {
   assign(options: AgentServerOptions): Promise<void>;
 }
 
-/** Listens. Express and zod are loaded later, by `LazyApp`. */
-export async function listenUnassigned(options: ListenOptions): Promise<UnassignedAgentServer> {
+/**
+ * Listens. Express and zod are loaded later, by `LazyApp`.
+ * @param prepareNetwork what calls by way of it would do first; here, where it waits for its session key for long enough
+ */
+export async function listenUnassigned(
+  options: ListenOptions,
+  prepareNetwork: () => void = () => undefined,
+): Promise<UnassignedAgentServer> {
   // No browser can reach a Unix socket.
   const hosts = new AllowedHosts({ listenHost: options.socket === null ? options.host : '', configured: [] });
-  const app = new LazyApp(hosts, async () => await import('./http/app.js'));
+  const app = new LazyApp(hosts, async () => {
+    await import('./http/app.js');
+    prepareNetwork();
+  });
   const server = createServer(
     { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_TIMEOUT_MS },
     (request, response) => handleTraced(request, response, app.handle),
@@ -131,7 +140,6 @@ async function assign(
     // Whatever uses the network begins with a request.
     const connected = options.awaitNetwork ? networkConnected(stopping) : null;
     const [{ createHttpApp }] = await Promise.all([import('./http/app.js'), connected]);
-    options.prepareNetwork?.();
     return createHttpApp({
       ...options,
       conversations,

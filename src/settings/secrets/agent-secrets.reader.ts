@@ -93,12 +93,7 @@ export class AgentSecretsReader {
 
   /** Custom secrets whose values are put in outside of sandboxes; the user's own of a name win. @throws SecretDecryptionError */
   async outside(userId: string): Promise<ClearSecret[]> {
-    const [own, shared] = await Promise.all([
-      this.secrets.describe(userId),
-      this.secrets.readOutside(INSTALLATION_ORGANIZATION_ID),
-    ]);
-    const names = new Set(own.map(({ name }) => name));
-    return [...(await this.secrets.readOutside(userId)), ...shared.filter(({ name }) => !names.has(name))];
+    return await this.secrets.readOutside(userId, INSTALLATION_ORGANIZATION_ID);
   }
 
   /** Names and descriptions of the user's own, by name. */

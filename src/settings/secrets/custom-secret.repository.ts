@@ -109,6 +109,10 @@ const DESCRIBE_PAGE = `
   WHERE user_id = ANY ($1::uuid[]) AND name > $3 AND strpos(lower(name), lower($2)) > 0
   ORDER BY name, array_position($1::uuid[], user_id) LIMIT $4`;
 
+/** A secret of the user's hides one of its name below, also where it has no injection itself. */
+const IS_OWN_OR_NOT_NAMED = `(secret.user_id = :userId OR NOT EXISTS (
+  SELECT FROM custom_secrets own WHERE own.user_id = :userId AND own.name = secret.name))`;
+
 /** Limits for the secrets of one user. Tools get all of them as variables, whose size the operating system limits. */
 const MAX_SECRETS = 1_000;
 const MAX_MIB = 4;
@@ -159,9 +163,15 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     return (ownerId) => rows.filter(({ userId }) => userId === ownerId).map((row) => this.inClear(row));
   }
 
-  /** Those whose value is put in outside of sandboxes. @throws SecretDecryptionError as {@link readEach} */
-  async readOutside(userId: string): Promise<ClearSecret[]> {
-    const rows = await this.findBy({ userId, injection: Not(IsNull()) });
+  /**
+   * Those whose value is put in outside of sandboxes: the user's, and of those below them each that the user has none of its name of.
+   * @throws SecretDecryptionError as {@link readEach}
+   */
+  async readOutside(userId: string, below: string): Promise<ClearSecret[]> {
+    const rows = await this.createQueryBuilder('secret')
+      .where({ userId: In([userId, below]), injection: Not(IsNull()) })
+      .andWhere(IS_OWN_OR_NOT_NAMED, { userId })
+      .getMany();
     return rows.map((row) => this.inClear(row));
   }
 

@@ -48,6 +48,7 @@ import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { AgentKeysReader } from './outside-credentials/agent-keys.reader.js';
 import { GitInjections } from './outside-credentials/git-injections.js';
+import { HolderReader } from './outside-credentials/holder-reads.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { PlaceholderRepository, SandboxPlaceholder } from './outside-credentials/placeholder.repository.js';
 import { RepositoryHosts } from './outside-credentials/repository-hosts.js';
@@ -143,6 +144,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     AcpAgents,
     AgentKeysReader,
     GitInjections,
+    HolderReader,
     OutsideCredentials,
     OwnToolServer,
     PlaceholderRepository,

@@ -1,7 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type CredentialsRequest, hasFailed } from '@slipway/agent-protocol/conversation-api.js';
 import { AppConfig } from '../../config/app-config.js';
-import type { SecretShown } from '../../settings/secrets/agent-secrets.reader.js';
 import { isSameModelServer, type NamedModel } from '../../settings/model-check.js';
 import { AgentServerClient, type RemoteConversation } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
@@ -10,7 +9,12 @@ import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import { AcpAgents, grantedInputs, toStartedAcpAgent } from './agent-request/acp-agents.js';
 import type { AgentDialect } from './agent-request/agent-dialect.js';
 import { agentDialect } from './agent-request/agent-dialects.js';
-import { AgentInputsReader, mcpServerEntries, secretSources } from './agent-request/agent-inputs.reader.js';
+import {
+  AgentInputsReader,
+  type GivenInputs,
+  mcpServerEntries,
+  secretSources,
+} from './agent-request/agent-inputs.reader.js';
 import { agentLimits, type AgentSettings, ownParameters } from './agent-request/agent-settings.js';
 import type { AppConversation } from './conversation.entity.js';
 import { ConversationQueries } from './conversation.queries.js';
@@ -58,9 +62,11 @@ export class CredentialRefreshService {
     if (remote !== null) {
       const isOurs = this.dialectOf(target).takesSharedKeys(target);
       const use = await this.keyUse(conversation);
-      const shown = await this.outside.shownSecrets(target, use.agent);
-      const credentials = await this.build(conversation, isOurs, shown);
-      const concealer = await this.outside.concealer(target, use);
+      const reads = this.outside.reads(target);
+      const shown = this.outside.shownSecrets(target, use.agent, reads);
+      const given = { shown, credentials: await reads.tokens() };
+      const credentials = await this.build(conversation, isOurs, given);
+      const concealer = await this.outside.concealer(target, use, reads);
       await this.agentServers.giveCredentials(target, conversation.id, await concealer.update(credentials));
     }
     return remote;
@@ -129,13 +135,12 @@ export class CredentialRefreshService {
    * start, as tools may have changed model and address in the sandbox. A key for another server is withheld, and the
    * agent server is told so.
    * @param isOurs whether the sandbox runs our own agent server, and no image of its user
-   * @param shown what is given of the user's own secrets
    * @throws SecretDecryptionError
    */
   async build(
     { id, userId }: Pick<AppConversation, 'id' | 'userId'>,
     isOurs = true,
-    shown?: SecretShown,
+    given: GivenInputs = {},
   ): Promise<CredentialsRequest> {
     const [granted, begun, { delegated }] = await Promise.all([
       this.tasks.grantsOfConversation(userId, id),
@@ -152,7 +157,7 @@ export class CredentialRefreshService {
     });
     const { selectedRepository: repository = null, gitProvider: provider = null } = begun ?? {};
     const work = repository === null ? null : { repository, provider };
-    const stored = await this.inputs.read(userId, completed, granted, work, shown);
+    const stored = await this.inputs.read(userId, completed, granted, work, given);
     const agent = this.acpAgents.find(begun?.agent ?? null);
     const { settings, mcpConfig, secrets, credentials } = begun?.agent
       ? grantedInputs(agent, stored)

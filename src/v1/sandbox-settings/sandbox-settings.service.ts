@@ -88,8 +88,8 @@ export class SandboxSettingsService {
    */
   async findSecret(holder: SandboxKeyHolder, sandboxId: string, name: string): Promise<string> {
     requireOwnRunningSandbox(holder, sandboxId);
-    const [isVisible, shown] = await Promise.all([this.visible(holder), this.outside.shownSecrets(holder)]);
-    const value = await this.secrets.find(holder.userId, name, isVisible, shown);
+    const shown = this.outside.shownSecrets(holder);
+    const value = await this.secrets.find(holder.userId, name, await this.visible(holder), shown);
     if (value === null) {
       throw unknownSecret(name);
     }

@@ -220,7 +220,8 @@ const FIND_TARGET = `
   SELECT id AS "sandboxId", user_id AS "userId", address, port_addresses AS "portAddresses", session_key AS "encryptedKey",
     generation, stopped_generation AS "stoppedGeneration", spec_id AS "specId", status,
     overrides ->> 'image' IS NOT NULL AS "hasOwnImage", ${mayAct('user_id')} AS "mayOwnerAct",
-    coalesce(egress_mode IN ('credentials', 'both'), false) AS "hasCredentialsOutside"
+    coalesce(egress_mode IN ('credentials', 'both'), false) AS "hasCredentialsOutside",
+    egress_setup IS NOT NULL AS "isInSetup"
   FROM sandboxes
   WHERE id = $1 AND address IS NOT NULL`;
 
@@ -246,6 +247,8 @@ export interface RunningSandbox extends AgentServerTarget {
   mayOwnerAct: boolean;
   /** A proxy puts credentials in, so it is given placeholders. */
   hasCredentialsOutside: boolean;
+  /** The rules of its setup hold, or have not ended everywhere. */
+  isInSetup: boolean;
 }
 
 interface TargetRow extends Pick<
@@ -259,6 +262,7 @@ interface TargetRow extends Pick<
   | 'hasOwnImage'
   | 'mayOwnerAct'
   | 'hasCredentialsOutside'
+  | 'isInSetup'
 > {
   portAddresses: PortAddresses | null;
   encryptedKey: string;

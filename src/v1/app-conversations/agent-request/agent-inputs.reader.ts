@@ -93,6 +93,14 @@ export interface AgentInputs extends AgentConfiguration {
   credentials: readonly StoredCredential[];
 }
 
+/** What a caller has for the inputs of an agent. */
+export interface GivenInputs {
+  /** What is given of each of the user's own secrets; by default, its value. */
+  shown?: SecretShown | undefined;
+  /** Of git hosts, where the caller has read them. */
+  credentials?: readonly StoredCredential[] | undefined;
+}
+
 interface StoredInputs {
   document: SettingsDocument;
   settings: AgentSettings;
@@ -125,7 +133,6 @@ export class AgentInputsReader {
 
   /**
    * @param repository of the work, for which an installation may stand in; null: none
-   * @param shown what is given of each of the user's own secrets
    * @throws SecretDecryptionError
    */
   async read(
@@ -133,10 +140,10 @@ export class AgentInputsReader {
     configuration: AgentConfiguration,
     { startId, own, limits, maxBudget }: ConversationGrants,
     repository: WorkRepository | null,
-    shown?: SecretShown,
+    { shown, credentials }: GivenInputs = {},
   ): Promise<AgentInputs> {
-    const credentials = await this.tokens.current(userId);
-    const usable = await this.access.withTokensFor(userId, credentials, repository);
+    const stored = credentials ?? (await this.tokens.current(userId));
+    const usable = await this.access.withTokensFor(userId, stored, repository);
     const secrets = await this.secrets.forUser(userId, usable, visibleSecrets([limits]), shown);
     for (const [name, value] of own) {
       secrets.set(name, { value, description: null });

@@ -3,18 +3,18 @@ import type { StartConversationRequest } from '@slipway/agent-protocol/conversat
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { referencedSecrets } from '../../../settings/mcp/secret-references.js';
-import type { AgentSecret, SecretShown } from '../../../settings/secrets/agent-secrets.reader.js';
+import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
 import { type AcpAgent, AcpAgents, grantedInputs, toStartedAcpAgent, withheldNotes } from './acp-agents.js';
-import { type AgentConfiguration, AgentInputsReader } from './agent-inputs.reader.js';
+import { type AgentConfiguration, AgentInputsReader, type GivenInputs } from './agent-inputs.reader.js';
 import type { AgentDialect } from './agent-dialect.js';
 import type { AgentSettings } from './agent-settings.js';
 import { ModelCatalogue } from '../../../settings/model-catalogue.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';
 
-interface NewConversation {
+interface NewConversation extends GivenInputs {
   userId: string;
   startId: string;
   conversationId: string;
@@ -24,8 +24,6 @@ interface NewConversation {
   configuration: AgentConfiguration;
   /** The values are in clear. */
   secrets: ReadonlyMap<string, string>;
-  /** What is given of the user's own. */
-  shown?: SecretShown;
   dialect: AgentDialect;
   /** Whether its sandbox runs an image that the user chose. */
   hasOwnImage?: boolean;
@@ -105,7 +103,7 @@ export class AgentRequestBuilder {
     };
     const { selected_repository: repository, git_provider: provider } = request;
     const work = repository === null ? null : { repository, provider };
-    const stored = await this.inputs.read(userId, completed, granted, work, conversation.shown);
+    const stored = await this.inputs.read(userId, completed, granted, work, conversation);
     const { settings, mcpConfig, secrets, credentials } =
       agent.acp === null ? stored : grantedInputs(agent.acp, stored);
     const verdict = checkSettings(

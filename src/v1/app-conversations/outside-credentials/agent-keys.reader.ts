@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type AcpAgent, AcpAgents } from '../agent-request/acp-agents.js';
-import { AgentInputsReader } from '../agent-request/agent-inputs.reader.js';
+import { type AgentConfiguration, AgentInputsReader } from '../agent-request/agent-inputs.reader.js';
 import { AgentSecretsReader, type SecretShown } from '../../../settings/secrets/agent-secrets.reader.js';
 import { type AgentKey, agentKeys } from './agent-keys.js';
 
@@ -32,8 +32,7 @@ export class AgentKeysReader {
   }
 
   /** @throws SecretDecryptionError */
-  async read(userId: string, agent: AcpAgent, profile: string | null): Promise<FoundAgentKey[]> {
-    const configuration = await this.inputs.readConfiguration(userId, profile);
+  async read(userId: string, agent: AcpAgent, configuration: AgentConfiguration): Promise<FoundAgentKey[]> {
     const { settings } = this.inputs.withDefaults(configuration, { model: null, isOurs: false });
     const keys = agentKeys(agent, settings);
     const named = new Set(keys.map(({ name }) => name));

@@ -88,11 +88,9 @@ export class Concealer {
     return shown;
   }
 
-  /** Has a placeholder for each. Returns those of tool servers. */
-  async all(): Promise<readonly ToolCredential[]> {
-    const tools = await this.known();
-    await Promise.all([...this.concealed, ...tools].map((credential) => this.keep(credential, [])));
-    return tools;
+  /** Each of them; those of tool servers last. */
+  async all(): Promise<readonly Concealed[]> {
+    return [...this.concealed, ...(await this.known())];
   }
 
   private known(): Promise<readonly ToolCredential[]> {

@@ -2,27 +2,19 @@ import { Injectable } from '@nestjs/common';
 import type { EgressInjection, InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { Clock } from '../../../common/clock.js';
-import { AppConfig } from '../../../config/app-config.js';
 import { PROVIDER_TYPES } from '../../../git-providers/git-provider.js';
-import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
-import { referencedSecrets, withSecrets } from '../../../settings/mcp/secret-references.js';
 import {
-  type AgentSecret,
   AgentSecretsReader,
   inClear,
   type SecretFilter,
   type SecretShown,
 } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { ClearSecret } from '../../../settings/secrets/custom-secret.repository.js';
-import {
-  AgentInputsReader,
-  mcpServerEntries,
-  type WorkRepository,
-} from '../agent-request/agent-inputs.reader.js';
+import type { WorkRepository } from '../agent-request/agent-inputs.reader.js';
 import { isAcpName } from '../agent-request/acp-agents.js';
 import { agentNotes } from './agent-keys.js';
-import { AgentKeysReader, type FoundAgentKey, withoutHosts } from './agent-keys.reader.js';
+import { AgentKeysReader, type FoundAgentKey } from './agent-keys.reader.js';
 import {
   type Concealed,
   Concealer,
@@ -32,24 +24,12 @@ import {
   type ModelSource,
   sourceSchema,
 } from './concealer.js';
-import {
-  MODEL_HEADERS,
-  MODEL_MEMBERS,
-  modelPlaces,
-  secretPlaces,
-  stockModelPlaces,
-  stockNote,
-} from './credential-places.js';
+import { MODEL_HEADERS, MODEL_MEMBERS, secretPlaces, stockNote } from './credential-places.js';
 import { GitInjections } from './git-injections.js';
+import { HolderReader, type HolderReads, MIN_LENGTH } from './holder-reads.js';
 import { newPlaceholder } from './placeholder.js';
-import { PlaceholderRepository } from './placeholder.repository.js';
-import {
-  currentTool,
-  searchCredential,
-  type ToolCredential,
-  toolCredentials,
-  toolInjection,
-} from './tool-credentials.js';
+import { type KeptPlaceholder, PlaceholderRepository } from './placeholder.repository.js';
+import { currentTool, toolInjection } from './tool-credentials.js';
 
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId' | 'hasCredentialsOutside'>;
 
@@ -57,8 +37,6 @@ type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId' | 'hasCredentialsOutsi
 export const OUTSIDE_MAX_AGE_SECONDS = 2;
 /** By then every proxy has asked again. */
 const TOLD_AGAIN_MS = 1_000 * (OUTSIDE_MAX_AGE_SECONDS + 1);
-/** Shorter ones would be found in any text. */
-const MIN_LENGTH = 8;
 
 /**
  * Credentials that stay outside of sandboxes: keys of models and of agents of others, git tokens, keys of tool servers and of the
@@ -68,58 +46,59 @@ const MIN_LENGTH = 8;
 export class OutsideCredentials {
   constructor(
     private readonly placeholders: PlaceholderRepository,
-    private readonly tokens: TokenRenewals,
-    private readonly inputs: AgentInputsReader,
+    private readonly reader: HolderReader,
     private readonly secrets: AgentSecretsReader,
-    private readonly config: AppConfig,
     private readonly git: GitInjections,
     private readonly agents: AgentKeysReader,
     private readonly clock: Clock,
   ) {}
 
+  /** For what one step sends to a sandbox. @param known the configuration that it sends */
+  reads(...[holder, known]: Parameters<HolderReader['of']>): HolderReads {
+    return this.reader.of(holder, known);
+  }
+
   /**
    * Conceals nothing where credentials are inside, and of an agent whose program uses no proxy nothing but git tokens.
    * @param use whose keys are sent; null: none are
    * @param others whose keys may be sent under other names
-   * @param given by which it keeps placeholders; by default, of its own
    * @throws SecretDecryptionError
    */
   async concealer(
     holder: Holder,
     use: KeyUse | null = null,
+    reads = this.reader.of(holder),
     others: readonly KeyUse[] = [],
-    given?: Keep,
   ): Promise<Concealer> {
-    const { userId, hasCredentialsOutside } = holder;
-    const keep = given ?? (await this.keeper(holder));
-    if (!hasCredentialsOutside) {
+    const keep = this.keeper(holder, reads);
+    if (!holder.hasCredentialsOutside) {
       return new Concealer([], keep);
     }
-    const tokens = await this.tokens.current(userId);
+    const [tokens, keys, ...otherKeys] = await Promise.all([
+      reads.tokens(),
+      use === null ? [] : this.keysOf(use, reads),
+      ...others.map(async (other) => await this.keysOf(other, reads)),
+    ]);
     const git = PROVIDER_TYPES.flatMap((provider): Concealed[] => {
       const value = this.git.ownToken(tokens, provider)?.value;
       return value === undefined ? [] : [{ source: { kind: 'git', provider }, value }];
     });
-    const [keys, otherKeys] = await Promise.all([
-      use === null ? [] : this.keysOf(userId, use),
-      Promise.all(others.map(async (other) => await this.keysOf(userId, other))),
-    ]);
     return new Concealer(
       [...keys, ...git, ...otherKeys.flat()].filter(({ value }) => value.length >= MIN_LENGTH),
       keep,
-      this.agents.isInside(use?.agent) ? undefined : async () => await this.tools(userId),
+      this.agents.isInside(use?.agent) ? undefined : async () => await reads.tools(),
       (text) => this.git.issuedIn(text),
     );
   }
 
-  private async keysOf(userId: string, use: KeyUse): Promise<Concealed[]> {
+  private async keysOf(use: KeyUse, reads: HolderReads): Promise<Concealed[]> {
     const { agent, profile, model, stock } = use;
     const entry = this.agents.find(agent);
     if (isAcpName(agent)) {
       const [keys, tools] =
         entry?.credentials !== null
           ? [[], []]
-          : await Promise.all([this.agents.read(userId, entry, profile), this.tools(userId)]);
+          : await Promise.all([reads.agentKeys(entry, profile), reads.tools()]);
       const own = keys.filter(goesOut).map(({ name, value }): Concealed => {
         return { source: { kind: 'agent', agent, name, profile }, value };
       });
@@ -127,7 +106,7 @@ export class OutsideCredentials {
       return [...own, ...tools.filter(({ source }) => source.server === null)];
     }
     const source = { profile, model, ...(stock && { stock }) };
-    const key = await this.modelKey(userId, source);
+    const key = await reads.modelKey(source);
     return key === null || key.hosts === null
       ? []
       : [{ source: { kind: 'model', ...source }, value: key.value }];
@@ -137,62 +116,69 @@ export class OutsideCredentials {
    * Which keys of a conversation are in its sandbox in clear, though credentials stay outside: a sentence each.
    * @throws SecretDecryptionError
    */
-  async clearNotes({ userId, hasCredentialsOutside }: Holder, use: KeyUse): Promise<string[]> {
+  async clearNotes({ hasCredentialsOutside }: Holder, use: KeyUse, reads: HolderReads): Promise<string[]> {
     const entry = this.agents.find(use.agent);
     if (!hasCredentialsOutside) {
       return [];
     }
     if (entry !== null) {
-      return agentNotes(entry, await this.agents.read(userId, entry, use.profile));
+      return agentNotes(entry, await reads.agentKeys(entry, use.profile));
     }
-    const key = use.stock ? await this.modelKey(userId, use) : null;
+    const key = use.stock ? await reads.modelKey(use) : null;
     return key !== null && key.hosts === null && !key.baseUrl ? [stockNote(key.model)] : [];
   }
 
-  private async keeper({ sandboxId, hasCredentialsOutside }: Holder): Promise<Keep> {
-    const known = hasCredentialsOutside ? await this.placeholders.list(sandboxId) : [];
-    const isInUse = known.length > 0;
-    return async ({ source, value, placeholder: chosen }, repositories) => {
-      const wanted = {
-        source: JSON.stringify(source),
-        addresses: this.git.addressesOf(source, repositories),
-      };
-      const existing = known.findLast((each) => each.source === wanted.source);
-      if (existing && wanted.addresses.every((address) => existing.addresses.includes(address))) {
-        return existing.placeholder;
-      }
-      // The one of another credential here would be ambiguous.
-      const isChosen = chosen !== undefined && known.every((each) => each.placeholder !== chosen);
-      const added = {
-        sandboxId,
-        ...wanted,
-        placeholder: isChosen ? chosen : newPlaceholder(value),
-        isChosen,
-      };
-      const placeholder = await this.placeholders.keep(added);
-      const addresses = [...(existing?.addresses ?? []), ...wanted.addresses];
-      known.push({ ...added, addresses, placeholder });
-      if (isInUse) {
-        // Programs may be at work there, and the proxy goes on by what it was told before.
-        await this.clock.wait(TOLD_AGAIN_MS);
-      }
+  private keeper(holder: Holder, reads: HolderReads): Keep {
+    return async (credential, repositories) => {
+      const [placeholder = ''] = await this.keep(holder, reads, [credential], repositories);
       return placeholder;
     };
   }
 
+  private async keep(
+    { sandboxId }: Holder,
+    reads: HolderReads,
+    credentials: readonly Concealed[],
+    repositories: readonly string[] = [],
+  ): Promise<string[]> {
+    const { known, isInUse } = await reads.kept();
+    const find = (source: string): KeptPlaceholder | undefined =>
+      known.findLast((each) => each.source === source);
+    const sources = credentials.map(({ source }) => JSON.stringify(source));
+    const wanted = credentials.flatMap(({ source, value, placeholder: chosen }, index) => {
+      const [text = '', addresses] = [sources[index], this.git.addressesOf(source, repositories)];
+      const { addresses: before } = find(text) ?? {};
+      if (before && addresses.every((address) => before.includes(address))) {
+        return [];
+      }
+      // The one of another credential here would be ambiguous.
+      const isChosen = chosen !== undefined && known.every((each) => each.placeholder !== chosen);
+      return [{ source: text, addresses, placeholder: isChosen ? chosen : newPlaceholder(value), isChosen }];
+    });
+    if (wanted.length > 0) {
+      const all = [...new Map(wanted.map((each) => [each.source, each])).values()];
+      for (const { source, placeholder } of await this.placeholders.keep(sandboxId, all)) {
+        const added = all.find((each) => each.source === source)?.addresses ?? [];
+        known.push({ source, placeholder, addresses: [...(find(source)?.addresses ?? []), ...added] });
+      }
+      if (isInUse) {
+        // Programs may be at work there, and the proxy goes on by what it was told before.
+        await this.clock.wait(TOLD_AGAIN_MS);
+      }
+    }
+    return sources.map((source) => find(source)?.placeholder ?? '');
+  }
+
   /** What a sandbox is given of each of its user's secrets: a placeholder of one that has hosts. */
-  async shownSecrets(holder: Holder, agent?: string | null, given?: Keep): Promise<SecretShown> {
+  shownSecrets(holder: Holder, agent?: string | null, reads = this.reader.of(holder)): SecretShown {
     if (!holder.hasCredentialsOutside || this.agents.isInside(agent)) {
       return inClear;
     }
-    const keep = given ?? (await this.keeper(holder));
-    return async ({ name, value, injection, phase }) =>
-      injection === null
-        ? value
-        : await keep(
-            { source: secretSource({ name, phase }), value, placeholder: injection.placeholder },
-            [],
-          );
+    const keep = this.keeper(holder, reads);
+    return async (secret) => {
+      const [concealed] = concealedSecret(secret);
+      return concealed === undefined ? secret.value : await keep(concealed, []);
+    };
   }
 
   /**
@@ -200,7 +186,8 @@ export class OutsideCredentials {
    * @throws SecretDecryptionError
    */
   async concealerForPrograms(holder: Holder): Promise<Concealer> {
-    const known = holder.hasCredentialsOutside ? await this.placeholders.list(holder.sandboxId) : [];
+    const reads = this.reader.of(holder);
+    const { known } = holder.hasCredentialsOutside ? await reads.kept() : { known: [] };
     const uses = known.flatMap(({ source: text }): KeyUse[] => {
       const source = sourceOf(text);
       switch (source.kind) {
@@ -212,42 +199,46 @@ export class OutsideCredentials {
           return [];
       }
     });
-    return await this.concealer(holder, null, uses);
+    return await this.concealer(holder, null, reads, uses);
   }
 
-  /** Before the first request leaves a sandbox, so that none is sent by what a proxy was told without them. */
+  /** Before the first request leaves a sandbox, so that none is sent by what a proxy was told without them. @throws SecretDecryptionError */
   async prepare(
     holder: Holder,
     use: KeyUse,
-    isVisible: SecretFilter = () => false,
-    work: WorkRepository | null = null,
+    { isVisible = () => false, work = null }: { isVisible?: SecretFilter; work?: WorkRepository | null } = {},
+    reads = this.reader.of(holder),
   ): Promise<void> {
     if (holder.hasCredentialsOutside) {
-      const keep = await this.keeper(holder);
-      const [concealer, shown, secrets] = await Promise.all([
-        this.concealer(holder, use, [], keep),
-        this.shownSecrets(holder, use.agent, keep),
-        this.secrets.outside(holder.userId),
+      const { sandboxId, userId } = holder;
+      const [concealer, secrets, stored, { known }] = await Promise.all([
+        this.concealer(holder, use, reads),
+        this.secrets.outside(userId),
+        reads.tokens(),
+        reads.kept(),
       ]);
       const visible = secrets.filter(({ name, phase }) => phase === null && isVisible(name, false));
-      const { sandboxId, userId } = holder;
-      const stored = await this.tokens.current(userId);
-      const issuing = this.git.installationToken({ sandboxId, userId, stored }, work);
-      const [tools] = await Promise.all([
-        concealer.all(),
-        issuing.then(async (token) => await concealer.text(token)),
-        ...visible.map(shown),
+      const isInside = this.agents.isInside(use.agent);
+      const all = [...(await concealer.all()), ...(isInside ? [] : visible.flatMap(concealedSecret))];
+      await Promise.all([
+        this.keep(holder, reads, all),
+        this.git
+          .installationToken({ sandboxId, userId, stored }, work)
+          .then(async (token) => await concealer.text(token)),
       ]);
-      if (!this.agents.isInside(use.agent)) {
-        const sources = tools.map(({ source }) => JSON.stringify(source));
-        await this.placeholders.forgetTools(holder.sandboxId, sources);
+      const sources = all.map(({ source }) => JSON.stringify(source));
+      const isGone = ({ source }: KeptPlaceholder): boolean =>
+        sourceOf(source).kind === 'tool' && !sources.includes(source);
+      if (!isInside && known.some(isGone)) {
+        await this.placeholders.forgetTools(sandboxId, sources);
       }
     }
   }
 
   /** From here on nothing is put in for secrets of a setup. Waits until every proxy knows that, where there were some. Repeatable. */
-  async endSetup({ sandboxId, hasCredentialsOutside }: Holder): Promise<void> {
-    if (hasCredentialsOutside && (await this.placeholders.forgetSetup(sandboxId))) {
+  async endSetup(holder: Holder, reads = this.reader.of(holder)): Promise<void> {
+    const { known } = holder.hasCredentialsOutside ? await reads.kept() : { known: [] };
+    if (known.some(isOfSetup) && (await this.placeholders.forgetSetup(holder.sandboxId))) {
       await this.clock.wait(TOLD_AGAIN_MS);
     }
   }
@@ -257,24 +248,25 @@ export class OutsideCredentials {
     injections: EgressInjection[];
     agentPlaces: InjectionPlace[];
   }> {
-    const rows = await this.placeholders.list(sandboxId);
-    const kept = rows.map(({ placeholder, addresses, source }) => ({
+    const reads = this.reader.of({ sandboxId, userId });
+    const { known } = await reads.kept();
+    const kept = known.map(({ placeholder, addresses, source }) => ({
       placeholder,
       addresses,
       source: sourceOf(source),
     }));
     const has = (kind: CredentialSource['kind']): boolean => kept.some(({ source }) => source.kind === kind);
     const [tokens, secrets, tools] = await Promise.all([
-      has('git') ? this.tokens.current(userId) : [],
+      has('git') ? reads.tokens() : [],
       has('secret') ? this.secrets.outside(userId) : [],
-      has('tool') ? this.tools(userId) : [],
+      has('tool') ? reads.tools() : [],
     ]);
     const all = kept.map(async ({ source, placeholder, addresses }): Promise<EgressInjection[]> => {
       switch (source.kind) {
         case 'model':
-          return await this.modelInjection(userId, placeholder, source);
+          return await this.modelInjection(reads, placeholder, source);
         case 'agent':
-          return await this.agentInjection(userId, placeholder, source);
+          return await this.agentInjection(reads, placeholder, source);
         case 'git':
           return await this.git.of({ sandboxId, userId, stored: tokens }, { source, placeholder, addresses });
         case 'secret':
@@ -292,11 +284,11 @@ export class OutsideCredentials {
   }
 
   private async modelInjection(
-    userId: string,
+    reads: HolderReads,
     placeholder: string,
     source: ModelSource,
   ): Promise<EgressInjection[]> {
-    const key = await this.modelKey(userId, source);
+    const key = await reads.modelKey(source);
     if (key === null || key.hosts === null || key.hosts.length === 0) {
       return [];
     }
@@ -305,12 +297,12 @@ export class OutsideCredentials {
   }
 
   private async agentInjection(
-    userId: string,
+    reads: HolderReads,
     placeholder: string,
     { agent, name, profile }: Extract<CredentialSource, { kind: 'agent' }>,
   ): Promise<EgressInjection[]> {
     const entry = this.agents.find(agent);
-    const keys = entry?.credentials === null ? await this.agents.read(userId, entry, profile) : [];
+    const keys = entry?.credentials === null ? await reads.agentKeys(entry, profile) : [];
     return keys
       .filter((key) => key.name === name)
       .filter(goesOut)
@@ -322,51 +314,20 @@ export class OutsideCredentials {
         query: MODEL_MEMBERS,
       }));
   }
-
-  /** Of tool servers as the user has them now, and of the search. @throws SecretDecryptionError */
-  private async tools(userId: string): Promise<ToolCredential[]> {
-    const configuration = await this.inputs.readConfiguration(userId, null);
-    const { settings, mcpConfig } = this.inputs.withDefaults(configuration, { model: null, isOurs: true });
-    const named = new Set(referencedSecrets(mcpConfig));
-    // The one of Keycloak would have to be asked for.
-    const tokens = (await this.tokens.current(userId)).filter(
-      ({ provider }) => provider !== 'enterprise_sso',
-    );
-    const secrets =
-      named.size === 0
-        ? new Map<string, AgentSecret>()
-        : await this.secrets.forUser(userId, tokens, (name) => named.has(name), withoutHosts);
-    return [
-      ...toolCredentials(mcpServerEntries(mcpConfig && withSecrets(mcpConfig, secrets))),
-      ...searchCredential(this.config.agent.tavilyApiUrl, settings.search_api_key),
-    ].filter(({ value }) => value.length >= MIN_LENGTH);
-  }
-
-  /** As agents are given it: of the settings where the profile is gone. Null hosts: it stays in the sandbox. */
-  private async modelKey(
-    userId: string,
-    { profile, model, stock }: ModelSource,
-  ): Promise<{
-    value: string;
-    hosts: InjectionPlace[] | null;
-    model: string;
-    baseUrl: string | null;
-  } | null> {
-    const configuration = await this.inputs.readConfiguration(userId, profile);
-    const { settings } = this.inputs.withDefaults(configuration, { model, isOurs: stock !== true });
-    const { llm_api_key: value, llm_base_url: baseUrl, llm_model: named } = settings;
-    const used = model ?? named ?? '';
-    const hosts = (stock ? stockModelPlaces : modelPlaces)(used, baseUrl);
-    return value === null ? null : { value, hosts, model: used, baseUrl };
-  }
 }
 
 function goesOut<T extends FoundAgentKey>(key: T): key is T & { places: NonNullable<T['places']> } {
   return key.places !== null && key.places.length > 0;
 }
 
-function secretSource({ name, phase }: Pick<ClearSecret, 'name' | 'phase'>): CredentialSource {
-  return { kind: 'secret', name, ...(phase !== null && { phase }) };
+function isOfSetup({ source: text }: KeptPlaceholder): boolean {
+  const source = sourceOf(text);
+  return source.kind === 'secret' && source.phase === 'setup';
+}
+
+function concealedSecret({ name, value, injection, phase }: ClearSecret): Concealed[] {
+  const source = { kind: 'secret' as const, name, ...(phase !== null && { phase }) };
+  return injection === null ? [] : [{ source, value, placeholder: injection.placeholder }];
 }
 
 function secretInjection(placeholder: string, secret: ClearSecret | undefined): EgressInjection[] {

@@ -29,12 +29,13 @@ const MAX_ADDRESSES = 500;
 
 const KEEP = `
   INSERT INTO sandbox_placeholders AS kept (sandbox_id, source, placeholder, addresses, is_chosen)
-  VALUES ($1, $2, $3, $4::jsonb, $5)
+  SELECT $1, source, placeholder, addresses, "isChosen"
+  FROM jsonb_to_recordset($2::jsonb) AS given (source text, placeholder text, addresses jsonb, "isChosen" boolean)
   ON CONFLICT (sandbox_id, source) DO UPDATE SET addresses = (
     SELECT coalesce(jsonb_agg(address), '[]') FROM (
       SELECT DISTINCT address FROM jsonb_array_elements(kept.addresses || excluded.addresses) address
       LIMIT ${MAX_ADDRESSES}) known)
-  RETURNING placeholder`;
+  RETURNING source, placeholder`;
 
 const FORGET_TOOLS = `
   DELETE FROM sandbox_placeholders
@@ -47,21 +48,21 @@ const OF_REPOSITORIES = `
   SELECT source::jsonb ->> 'provider' AS provider, addresses FROM sandbox_placeholders
   WHERE sandbox_id = $1 AND source::jsonb ->> 'kind' = 'git'`;
 
+export type KeptPlaceholder = Pick<SandboxPlaceholder, 'source' | 'placeholder' | 'addresses'>;
+export type WantedPlaceholder = Pick<SandboxPlaceholder, 'source' | 'placeholder' | 'isChosen'> & {
+  addresses: readonly string[];
+};
+
 @Injectable()
 export class PlaceholderRepository {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** The placeholder of a source, which is this one unless there is another; adds to its addresses. */
-  async keep({
-    sandboxId,
-    source,
-    placeholder,
-    addresses,
-    isChosen,
-  }: Omit<SandboxPlaceholder, 'sandbox' | 'addresses'> & { addresses: readonly string[] }): Promise<string> {
-    const values = [sandboxId, source, placeholder, JSON.stringify(addresses), isChosen];
-    const [row] = await this.dataSource.query<{ placeholder: string }[]>(KEEP, values);
-    return row?.placeholder ?? placeholder;
+  /** The placeholder of each source, which is the given one unless there is another; adds to its addresses. @param wanted of a source each */
+  async keep(
+    sandboxId: string,
+    wanted: readonly WantedPlaceholder[],
+  ): Promise<Pick<SandboxPlaceholder, 'source' | 'placeholder'>[]> {
+    return await this.dataSource.query(KEEP, [sandboxId, JSON.stringify(wanted)]);
   }
 
   /** Removes those of tool servers that its user has no more: nothing is put in for them. */

@@ -34,7 +34,14 @@ export class BeginConversationStep {
     const { task, sandbox, dialect } = context;
     const use = keyUse(context, configuration.settings.agent);
     const workingDir = task.workingDir ?? '.';
-    const granted = await this.delegation.reserve(sandbox, task.userId, task.appConversationId);
+    const reads = this.outside.reads(sandbox, { profile: use.profile, configuration });
+    const [granted, credentials] = await Promise.all([
+      task.request.started_by_agent === true
+        ? this.delegation.reserve(sandbox, task.userId, task.appConversationId)
+        : null,
+      reads.tokens(),
+      sandbox.hasCredentialsOutside ? reads.kept() : null,
+    ]);
     const request = await this.requests.build({
       userId: task.userId,
       startId: task.id,
@@ -44,7 +51,8 @@ export class BeginConversationStep {
       request: granted === null ? task.request : { ...task.request, max_budget: granted },
       configuration,
       secrets: this.tasks.secretsOf(task),
-      shown: await this.outside.shownSecrets(sandbox, use.agent),
+      shown: this.outside.shownSecrets(sandbox, use.agent, reads),
+      credentials,
       dialect,
       hasOwnImage: sandbox.hasOwnImage,
     });
@@ -53,7 +61,7 @@ export class BeginConversationStep {
     }
     const { body, model, baseUrl, acp } = request;
     const agent = acp === null ? null : `acp:${acp.agent.name}`;
-    const clear = await this.outside.clearNotes(sandbox, use);
+    const clear = await this.outside.clearNotes(sandbox, use, reads);
     const notes = [...new Set([...task.notes, ...request.notes, ...clear])];
     const stored = await this.tasks.transaction(async (manager) => {
       // A deletion of the task waits for the lock, and then deletes the conversation too.
@@ -61,8 +69,11 @@ export class BeginConversationStep {
       await this.conversations.insert(manager, locked, { model, baseUrl, workingDir, agent });
       return locked;
     });
-    await Promise.all([this.egress.endSetup(sandbox.sandboxId), this.outside.endSetup(sandbox)]);
-    const concealer = await this.outside.concealer(sandbox, use);
+    await Promise.all([
+      sandbox.isInSetup ? this.egress.endSetup(sandbox.sandboxId) : null,
+      this.outside.endSetup(sandbox, reads),
+    ]);
+    const concealer = await this.outside.concealer(sandbox, use, reads);
     const begun = await this.startRemotely(
       { sandbox },
       await concealer.start(body),

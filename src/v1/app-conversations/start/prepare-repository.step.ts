@@ -7,11 +7,11 @@ import {
   RepositoryAccessService,
 } from '../../../git-providers/repository-access.service.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
+import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
-import type { AgentSettings } from '../agent-request/agent-settings.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import type { KeyUse } from '../outside-credentials/concealer.js';
+import type { HolderReads } from '../outside-credentials/holder-reads.js';
 import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
 import { newBranchOf, startsInHead, type StartTask, visibleSecrets } from '../start-task.entity.js';
 import { headBranch, type WorkPlace, workPlaceNote } from '../work-places/work-place.js';
@@ -81,8 +81,13 @@ export class PrepareRepositoryStep {
   ) {}
 
   /** Returns the agent's absolute folder, and notes about what the user may not expect. Throws StartFailure. */
-  async run(context: StartContext, settings: AgentSettings, signal: AbortSignal): Promise<PreparedFolder> {
+  async run(
+    context: StartContext,
+    configuration: AgentConfiguration,
+    signal: AbortSignal,
+  ): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
+    const { settings } = configuration;
     const identity = gitIdentity(settings);
     const {
       sandbox_id: givenSandbox,
@@ -91,19 +96,21 @@ export class PrepareRepositoryStep {
     } = task.request;
     const work = repository === null ? null : { repository, provider };
     const use = keyUse(context, settings.agent);
-    await this.outside.prepare(sandbox, use, visibleSecrets([task.request]), work);
-    if (task.workingDir !== null) {
-      // The parent conversation prepared it.
-      return { workingDir: task.workingDir, notices: [] };
-    }
-    if (repository === null) {
-      const commands = givenSandbox === null ? initCommands(identity) : [];
-      return { workingDir: await this.makeWorkingFolder(context, commands, signal), notices: [] };
+    const reads = this.outside.reads(sandbox, { profile: use.profile, configuration });
+    const given = { isVisible: visibleSecrets([task.request]), work };
+    const concealing = this.outside.prepare(sandbox, use, given, reads);
+    const commands = givenSandbox === null && repository === null ? initCommands(identity) : [];
+    const [base] = await Promise.all([
+      // Of the parent conversation, which prepared it. Making it asks nothing of the network.
+      task.workingDir ?? this.makeWorkingFolder(context, commands, signal),
+      concealing,
+    ]);
+    if (task.workingDir !== null || repository === null) {
+      return { workingDir: base, notices: [] };
     }
     const finding = this.places.find(task, forkPolicy(task.request, settings));
     // Awaited below, unless something else has failed by then.
     finding.catch(() => undefined);
-    const base = await this.makeWorkingFolder(context, [], signal);
     // A reused sandbox may have a folder of the repository's name.
     const parent = givenSandbox === null ? base : `${base}/${toHexId(task.appConversationId)}`;
     const folder = `${parent.replace(/\/+$/, '')}/${repository.split('/').at(-1) ?? repository}`;
@@ -114,7 +121,7 @@ export class PrepareRepositoryStep {
       repository,
       changeRequestOf(task.request) === null ? null : await finding,
     );
-    const credential = await this.concealed(sandbox, source);
+    const credential = await this.concealed(sandbox, source, reads);
     const isClear = credential !== null && credential.password === source.credential?.password;
     // The agent server would take the token to any repository of the host.
     const keepsSubmodules = isClear && task.request.own_repository === true;
@@ -139,8 +146,9 @@ export class PrepareRepositoryStep {
   private async concealed(
     sandbox: RunningSandbox,
     { credential, url, upstream }: CloneSource,
+    reads: HolderReads,
   ): Promise<CloneSource['credential']> {
-    const concealer = await this.outside.concealer(sandbox);
+    const concealer = await this.outside.concealer(sandbox, null, reads);
     const repositories = upstream === undefined ? [url] : [url, upstream.url];
     return credential && { ...credential, password: await concealer.text(credential.password, repositories) };
   }

@@ -188,7 +188,7 @@ export class SetUpStep {
     { userId, request }: StartContext['task'],
     sandbox: RunningSandbox,
   ): Promise<Record<string, string>> {
-    const shown = await this.outside.shownSecrets(sandbox);
+    const shown = this.outside.shownSecrets(sandbox);
     return setupVariables(await this.secrets.forSetup(userId, visibleSecrets([request]), shown));
   }
 

@@ -79,8 +79,8 @@ export class StartSteps {
     const { task } = context;
     switch (task.status) {
       case 'PREPARING_REPOSITORY': {
-        const { settings } = configuration;
-        const { workingDir, notices, place } = await this.prepareRepository.run(context, settings, signal);
+        const prepared = await this.prepareRepository.run(context, configuration, signal);
+        const { workingDir, notices, place } = prepared;
         const notes = [...new Set([...task.notes, ...notices])];
         const placed = place === undefined ? task : await this.place(task, place);
         return this.tasks.advance(placed, 'RUNNING_SETUP_SCRIPT', { workingDir, notes });
