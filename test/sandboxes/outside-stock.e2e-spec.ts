@@ -58,7 +58,7 @@ describe('a stock agent server whose credentials stay outside', () => {
   };
   const sentTo = async (target: RunningSandbox): Promise<string> => {
     const outside = app.app.get(OutsideCredentials, { strict: false });
-    const shown = await outside.shownSecrets(target);
+    const shown = outside.shownSecrets(target);
     const built = await builtRequest(app, owner, { dialect: 'stock', shown });
     const concealer = await outside.concealer(target, { profile: null, model: null, stock: true });
     return built.problem === null ? JSON.stringify(await concealer.start(built.body)) : built.problem;

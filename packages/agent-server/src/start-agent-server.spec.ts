@@ -25,6 +25,7 @@ it('prepares its network while it waits for its session key', async () => {
   });
   try {
     await until(() => isPrepared);
+    expect((await fetch(`http://127.0.0.1:${server.port}/alive`)).status).toBe(200);
   } finally {
     await server.stop();
   }
