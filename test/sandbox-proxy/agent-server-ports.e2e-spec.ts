@@ -354,7 +354,8 @@ describe('the ports of several processes', () => {
     const owner = await client(one);
     const sandbox = await owner.running();
     const other = new SandboxesClient(two.url, owner.user);
-    await two.app.get(AgentServerPorts).holdAll();
+    // So it does not rest: it would be late where the first one is killed, and tells nothing.
+    expect(await two.app.get(AgentServerPorts).holdAll()).toBe(true);
 
     expect(agentServer(await other.reach(sandbox.id, 'RUNNING'))).toBe(agentServer(sandbox));
     await stop(one);

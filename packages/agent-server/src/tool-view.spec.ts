@@ -38,6 +38,8 @@ it('passes on the variables on the list, and nothing else', () => {
     NODE_EXTRA_CA_CERTS: '/extra.pem',
     AWS_CA_BUNDLE: '/corp.pem',
     CARGO_HTTP_CAINFO: '/corp.pem',
+    HEX_CACERTS_PATH: '/corp.pem',
+    DENO_CERT: '/corp.pem',
     SLIPWAY_SANDBOX: 'instance/id',
     ...UNATTENDED,
   });

@@ -68,6 +68,8 @@ export const CERTIFICATE_VARIABLES = [
   'NODE_EXTRA_CA_CERTS',
   'AWS_CA_BUNDLE',
   'CARGO_HTTP_CAINFO',
+  'HEX_CACERTS_PATH',
+  'DENO_CERT',
 ];
 
 /** Lists the names of further variables for tools, such as the ports that they may use. */

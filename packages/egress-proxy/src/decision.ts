@@ -15,6 +15,8 @@ export interface Asked {
   method?: string;
   /** With its query, as it was written. */
   path?: string;
+  /** It is TLS that is passed through, whose requests are not seen. */
+  isUnread?: boolean;
 }
 
 export type Decision =
@@ -70,9 +72,11 @@ function layerDecision({ default: otherwise, allow, deny }: EgressRules, asked: 
 }
 
 /** One of several entries for a host has to let a request pass. */
-function entriesDecision(entries: readonly AllowedHost[], { method, path }: Asked): Decision {
+function entriesDecision(entries: readonly AllowedHost[], { method, path, isUnread }: Asked): Decision {
   const byMethod = entries.filter(
-    ({ methods }) => method === undefined || methods?.includes(method) !== false,
+    (entry) =>
+      (method === undefined || entry.methods?.includes(method) !== false) &&
+      !(isUnread === true && looksInside(entry)),
   );
   const passing = byMethod.filter((entry) => passesPath(entry, path));
   const widest = passing.find(({ isOwn }) => isOwn !== true) ?? passing[0];
@@ -115,14 +119,13 @@ export function opensTls(policy: EgressPolicy, target: Target): boolean {
     injectionsFor(policy, { target }).length > 0 ||
     policy.layers.some(({ allow }) => {
       const entries = allow.filter((entry) => names(entry, target));
-      return (
-        entries.length > 0 &&
-        entries.every(
-          (entry) => entry.isOwn === true || (entry.methods ?? entry.paths ?? entry.patterns) !== undefined,
-        )
-      );
+      return entries.length > 0 && entries.every(looksInside);
     })
   );
+}
+
+function looksInside({ isOwn, methods, paths, patterns }: AllowedHost): boolean {
+  return isOwn === true || (methods ?? paths ?? patterns) !== undefined;
 }
 
 /** Whether a request passes that its owner allows once: each layer that does not yield to that lets it. */

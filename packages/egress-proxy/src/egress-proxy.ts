@@ -19,7 +19,7 @@ import { SandboxAuthorities } from './sandbox-authority.js';
 import type { ServiceConnection } from './service-connection.js';
 import type { Asked } from './decision.js';
 import { parseAbsoluteForm, parseAuthority } from './target.js';
-import { endForbidden, openTunnel, plainSocket } from './tunnel.js';
+import { COMPARE_MS, endForbidden, openTunnel, plainSocket } from './tunnel.js';
 import { UsageRequests } from './model-calls/usage-request.js';
 
 const HEADERS_MS = 30_000;
@@ -28,8 +28,6 @@ const UNPACKED_AT_ONCE = 8;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 16_384;
 const LIMITS: ConnectionLimits = { strangers: 1_024, share: 512, pipelined: 64, heads: 2 * MAX_HEAD_BYTES };
-/** The service counts on it where the setup of a sandbox ends. */
-const RECHECK_MS = 1_000;
 const REPORT_MS = 3_000;
 const LINGER_MS = 5_000;
 export const HEALTH_PATH = '/health';
@@ -68,7 +66,7 @@ export class EgressProxy {
       lasting: new Set(),
     };
     this.rechecks = new RepeatedWork(
-      RECHECK_MS,
+      COMPARE_MS,
       () => endForbidden(this.parts),
       (error) => logLine('warn', 'failed to check open tunnels', { error: errorWithCauses(error) }),
     );

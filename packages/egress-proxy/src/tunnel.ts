@@ -11,8 +11,8 @@ import { denied } from './refusal.js';
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 const HANDSHAKE_MS = 15_000;
-/** The next comparison begins whatever this one still waits for. */
-const COMPARE_MS = 1_000;
+/** From the beginning of one comparison to that of the next: the service counts on it where the setup of a sandbox ends. */
+export const COMPARE_MS = 1_000;
 const LONGEST_METHOD = 32;
 
 interface Tunnelling {
@@ -39,6 +39,7 @@ export async function openTunnel(tunnelling: Tunnelling): Promise<void> {
   const { parts, client } = tunnelling;
   // From here on: one that sends its first byte late would begin by rules that hold no longer.
   const lasting = lastingOf(client, exchange, () => void socket.destroy());
+  lasting.asked = { ...lasting.asked, isUnread: true };
   parts.lasting.add(lasting);
   try {
     await passThrough(tunnelling);
@@ -175,8 +176,12 @@ export function plainSocket(socket: Duplex): Socket {
   return socket;
 }
 
-/** Ends what is under way of sandboxes that are gone, or whose rules refuse it by now. */
-export async function endForbidden({ lasting, policies }: ProxyParts): Promise<void> {
+/** Ends what is under way of sandboxes that are gone, or whose rules refuse it by now. Returns the milliseconds until the next comparison. */
+export async function endForbidden({
+  lasting,
+  policies,
+}: Pick<ProxyParts, 'lasting' | 'policies'>): Promise<number> {
+  const begun = performance.now();
   const all = Array.from(lasting, async ({ credential, asked, isAllowedOnce, end }) => {
     const policy = await policies.policy(credential).catch((error: Error) => error);
     const isAnswered = !(policy instanceof Error);
@@ -187,4 +192,5 @@ export async function endForbidden({ lasting, policies }: ProxyParts): Promise<v
   });
   // What takes long to learn of one sandbox must not keep those of others going.
   await within(COMPARE_MS, Promise.all(all));
+  return Math.max(0, begun + COMPARE_MS - performance.now());
 }

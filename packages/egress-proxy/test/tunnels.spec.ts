@@ -4,9 +4,11 @@ import { connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
+import { PolicySource } from '../src/policy-source.js';
+import { endForbidden } from '../src/tunnel.js';
 import { clientHello } from './support/client-hello.js';
 import { proxyAuthorization, ProxyWorld } from './support/proxy-world.js';
-import { CREDENTIAL, denying, injection, PLACEHOLDER, SANDBOX } from './support/sample-policy.js';
+import { CREDENTIAL, denying, injection, PLACEHOLDER, SANDBOX, target } from './support/sample-policy.js';
 
 const ALERT = [21, 3, 3, 0, 2, 2];
 
@@ -246,11 +248,12 @@ describe('a tunnel that is passed through', () => {
     expect(world.proxy.held).toMatchObject({ lasting: 0, connections: 0 });
   });
 
-  it('ends when its host is no longer open, or its sandbox is gone', async () => {
+  it('ends when its host is no longer open, or for some requests alone, or its sandbox is gone', async () => {
     const host = await startSilentHost();
     const hello = clientHello({ names: ['api.example'] });
     for (const change of [
       () => world.allow({ layers: [denying([])] }),
+      () => world.allow({ layers: [denying([{ host: 'api.example', port: host.port, methods: ['GET'] }])] }),
       () => world.service.policies.clear(),
     ]) {
       world.allow({});
@@ -291,6 +294,14 @@ describe('a tunnel that is passed through', () => {
     expect(slow.socket.destroyed).toBe(false);
     held.resolve();
     slow.socket.destroy();
+  });
+
+  it('is compared with its rules each second, also where those take as long to learn', async () => {
+    const policies = new PolicySource({ policy: async () => Promise.withResolvers<null>().promise });
+    const asked = { target: target('https://api.example:443') };
+    const tunnel = { credential: CREDENTIAL, asked, isAllowedOnce: false, end: () => undefined };
+    // Timers may be early by less than that.
+    expect(await endForbidden({ policies, lasting: new Set([tunnel]) })).toBeLessThan(2);
   });
 
   it('ends before its first byte', async () => {
