@@ -354,8 +354,8 @@ describe('the ports of several processes', () => {
     const owner = await client(one);
     const sandbox = await owner.running();
     const other = new SandboxesClient(two.url, owner.user);
-    await two.app.get(AgentServerPorts).holdAll();
 
+    expect(await two.app.get(AgentServerPorts).holdAll()).toBe(true);
     expect(agentServer(await other.reach(sandbox.id, 'RUNNING'))).toBe(agentServer(sandbox));
     await stop(one);
     await until(

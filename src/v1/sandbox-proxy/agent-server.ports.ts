@@ -227,18 +227,21 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
   }
 
   protected async work(): Promise<number | void> {
-    await this.holdAll();
-    return this.listeners.size === 0 ? jittered(IDLE_MS) : undefined;
+    return (await this.holdAll()) ? undefined : jittered(IDLE_MS);
   }
 
-  /** Holds the ports of all sandboxes that this host has or just had, and no others. */
-  async holdAll(now: number = performance.now()): Promise<void> {
+  /**
+   * Holds the ports of all sandboxes that this host has or just had, and no others.
+   * @returns whether there are any, in this process or in another one that may die
+   */
+  async holdAll(now: number = performance.now()): Promise<boolean> {
     const exposed = await this.rows.listExposed();
     const wanted = new Map(exposed.map(({ id, port }) => [id, port]));
     const outdated = [...this.listeners].filter(([id, { port }]) => wanted.get(id) !== port);
     const missing = exposed.filter(({ id }) => !this.listeners.has(id) && !this.without.has(id));
     const ids = new Set([...outdated, ...missing.map(({ id }) => [id] as const)].map(([id]) => id));
     await Promise.all([...ids].map((id) => this.hold(id, now)));
+    return exposed.length > 0 || this.listeners.size > 0;
   }
 
   /** Holds the port in a sandbox's row, or assigns another one. */
