@@ -4,6 +4,7 @@ import { RemovedUsersWorker } from '../../src/auth/removed-users.worker.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
+import { untilBlocked } from '../support/until-blocked.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 describe('a user who is removed', () => {
@@ -109,6 +110,7 @@ describe('a user who is removed', () => {
 
   it('leaves nothing that goes on by itself with the credentials of the one that is named', async () => {
     const heir = await app.createUser();
+    await app.dataSource.query("UPDATE sandboxes SET egress_setup = 'open' WHERE id = $1", [sandboxId]);
     const waiting = await rows.startTask(user.id, { sandboxId, status: 'WAITING_FOR_SANDBOX' });
     const begun = await rows.conversation(user.id, { sandboxId }, FOLLOWED_ELSEWHERE);
     const beginning = { appConversationId: begun.id, sandboxId, status: 'STARTING_CONVERSATION' } as const;
@@ -139,10 +141,25 @@ describe('a user who is removed', () => {
     expect(shownTo).toMatchObject([null, { follow: { state: 'stopped', reason: 'Its user was removed.' } }]);
     const [left] = await app.dataSource.query<unknown[]>(
       `SELECT (SELECT count(*)::int FROM pending_messages WHERE conversation_id = $1) AS messages,
-         (SELECT next_look_at FROM followed_pull_requests WHERE conversation_id = $1) AS look`,
-      [id],
+         (SELECT next_look_at FROM followed_pull_requests WHERE conversation_id = $1) AS look,
+         (SELECT egress_setup FROM sandboxes WHERE id = $2) AS setup`,
+      [id, sandboxId],
     );
-    expect(left).toEqual({ messages: 0, look: null });
+    expect(left).toEqual({ messages: 0, look: null, setup: 'closing' });
+  });
+
+  it('is removed after a start that is about to end, from which it keeps no sandbox', async () => {
+    const heir = await app.createUser();
+    const { id: startId } = await rows.startTask(user.id, { sandboxId, status: 'PREPARING_REPOSITORY' });
+    const { removing } = await app.dataSource.transaction(async (manager) => {
+      await manager.query('SELECT FROM app_conversation_start_tasks WHERE id = $1 FOR UPDATE', [startId]);
+      const answer = remove(`?hand_over_to=${heir.id}`).then(({ status }) => status);
+      await untilBlocked(app.dataSource);
+      await manager.query('SELECT FROM sandboxes WHERE id = $1 FOR UPDATE NOWAIT', [sandboxId]);
+      return { removing: answer };
+    });
+
+    expect(await removing).toBe(204);
   });
 
   it.each<[string, () => string]>([

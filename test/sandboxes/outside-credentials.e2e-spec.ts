@@ -4,18 +4,23 @@ import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
 import { Clock } from '../../src/common/clock.js';
 import { ProviderToken } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
-import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
+import {
+  PlaceholderRepository,
+  SandboxPlaceholder,
+} from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
+import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { egressPolicy } from '../support/egress-policy.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
 import { createTestDatabase, execute, type TestDatabase } from '../support/test-database.js';
+import { untilBlocked } from '../support/until-blocked.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const backend = new InProcessSandboxBackend();
@@ -95,6 +100,27 @@ describe('a sandbox whose credentials stay outside', () => {
       headers: ['authorization', 'private-token'],
     });
     expect(await concealed(TOKEN)).toBe(token);
+  });
+
+  it('gets the placeholders of starts at once in one order, so that none waits for the other', async () => {
+    const { id: sandboxId } = await new ConversationRows(app).sandbox(owner.id, { status: 'PAUSED' });
+    const keep = async (...sources: string[]): Promise<unknown> => {
+      const wanted = sources.map((source) => {
+        return { source, placeholder: `${sandboxId} ${source}`, addresses: [], isChosen: false };
+      });
+      return await app.app.get(PlaceholderRepository, { strict: false }).keep(sandboxId, wanted);
+    };
+    const lock = 'SELECT FROM sandbox_placeholders WHERE sandbox_id = $1 AND source = $2 FOR UPDATE NOWAIT';
+    await keep('"a"', '"b"');
+    const { kept } = await app.dataSource.transaction(async (manager) => {
+      await manager.query(lock, [sandboxId, '"a"']);
+      const keeping = keep('"b"', '"a"');
+      await untilBlocked(app.dataSource);
+      await manager.query(lock, [sandboxId, '"b"']);
+      return { kept: keeping };
+    });
+
+    expect(await kept).toHaveLength(2);
   });
 
   it('has a token put in at the host that it was stored for alone, whatever its sandbox was sent before', async () => {

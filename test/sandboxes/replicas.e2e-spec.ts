@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../../src/config/config.error.js';
+import { DatabaseNotifications } from '../../src/database/notifications/database-notifications.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { HostRegistry } from '../../src/v1/sandboxes/host-identity.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
-import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
+import { SandboxEvents, SANDBOXES_CHANNEL } from '../../src/v1/sandboxes/sandbox-events.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { SandboxWorker } from '../../src/v1/sandboxes/lifecycle/sandbox.worker.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
@@ -173,6 +174,57 @@ describe('sandboxes of several processes', () => {
     expect(await me.reach(starting.id, 'RUNNING')).toMatchObject({ status: 'RUNNING' });
     expect(await me.get(running.id)).toMatchObject({ status: 'RUNNING' });
     expect(backend.box(running.id).starts).toBe(1);
+  });
+
+  describe('the others of its host are told', () => {
+    const told: string[] = [];
+    let alone: TestApp;
+
+    beforeEach(async () => {
+      told.length = 0;
+      const machine = new ScriptedSandboxBackend();
+      machine.script.gate = new Promise<void>(() => undefined);
+      alone = await createTestApp({}, undefined, { sandboxBackend: machine });
+      more.push(alone);
+      const listening = Promise.withResolvers<void>();
+      alone.app.get(DatabaseNotifications, { strict: false }).listen(
+        SANDBOXES_CHANNEL,
+        (host) => void told.push(host),
+        () => listening.resolve(),
+      );
+      await listening.promise;
+    });
+
+    it('by a process that stops, of the step that it breaks off, and of what requests still begin', async () => {
+      const client = new SandboxesClient(alone.url, alone.user);
+      await client.create();
+      const worker = alone.app.get(SandboxWorker);
+      await until(async () => (await leased()) === 1);
+      alone.clock.stop();
+      await worker.onModuleDestroy();
+      await until(() => told.length === 1);
+      await client.create();
+      await until(() => told.length === 2);
+
+      expect(told).toEqual(['test-host', 'test-host']);
+    });
+
+    it('by a process that has no place left', async () => {
+      for (let user = 0; user < 4; user += 1) {
+        const client = new SandboxesClient(alone.url, await alone.createUser());
+        await Promise.all([client.create(), client.create(), client.create(), client.create()]);
+      }
+      await until(() => told.includes('test-host'));
+
+      expect(await leased()).toBe(12);
+    });
+
+    async function leased(): Promise<number> {
+      const [{ count }] = await alone.dataSource.query<[{ count: number }]>(
+        'SELECT count(*)::int AS count FROM sandboxes WHERE lease_owner IS NOT NULL',
+      );
+      return count;
+    }
   });
 
   it('another host is welcome with one, and leaves the sandboxes of this one alone', async () => {

@@ -158,7 +158,10 @@ export class LeasedRows<Row extends Lease = Lease> {
   }
 
   /** Wakes workers once the transaction is committed, as a row has become due in it. */
-  async wake(manager: Pick<EntityManager, 'query'>, payload = this.definition.payload ?? ''): Promise<void> {
+  async wake(
+    manager: Pick<EntityManager, 'query'> = this.dataSource,
+    payload = this.definition.payload ?? '',
+  ): Promise<void> {
     await manager.query('SELECT pg_notify($1, $2)', [this.definition.channel, payload]);
   }
 

@@ -180,6 +180,20 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     await Promise.all(Array.from(this.held.values(), ({ done }) => done));
   }
 
+  /** Finds what this process has made due; the others are told of it where it stops, or has no place left. Returns at once. */
+  protected lookNow(): void {
+    const { places, reserved = 0, queue } = this.options;
+    const look = async (): Promise<void> => {
+      await this.looking.now();
+      if (this.stopping.signal.aborted || this.inLane >= places - reserved) {
+        await this.rows.wake();
+      }
+    };
+    look().catch((error: unknown) =>
+      this.logger.warn('failed to tell other processes of due work', { queue, error: errorMessage(error) }),
+    );
+  }
+
   /** Returns the milliseconds until the next look. */
   protected async look(): Promise<number> {
     const { places, reserved = 0, share = NO_SHARE, pollMs } = this.options;

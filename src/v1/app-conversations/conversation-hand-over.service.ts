@@ -45,12 +45,13 @@ export class ConversationHandOverService implements OnModuleInit, UserWorkOwner 
 
   /** Agent servers have the credentials of the first user in memory: a resume gives them those of the other. */
   async handOver(manager: EntityManager, from: string, to: string): Promise<void> {
-    for (const { id } of await manager.find(Sandbox, { select: { id: true }, where: { userId: from } })) {
-      await this.sandboxes.transition(id, 'pause', { manager, change: { statusDetail: STOPPED } });
-    }
+    // Starts before their sandboxes, as in all ends of starts: in the opposite order, two could wait for each other.
     await this.endWork(manager, from);
     // Those of the request are the first user's own.
     await manager.update(StartTask, { userId: from }, { requestSecrets: null });
+    for (const { id } of await manager.find(Sandbox, { select: { id: true }, where: { userId: from } })) {
+      await this.sandboxes.transition(id, 'pause', { manager, change: { statusDetail: STOPPED } });
+    }
     for (const entity of ROWS) {
       await manager.update(entity, { userId: from }, { userId: to });
     }
@@ -63,6 +64,9 @@ export class ConversationHandOverService implements OnModuleInit, UserWorkOwner 
     const starts = await manager.find(StartTask, { where, lock: { mode: 'pessimistic_write' } });
     for (const start of starts) {
       await this.starts.advance(start, 'ERROR', { detail: NOT_BEGUN }, manager);
+      if (start.request.sandbox_id === null) {
+        await this.sandboxes.closeSetup(manager, start.sandboxId);
+      }
       if (start.status === 'STARTING_CONVERSATION') {
         await this.conversations.remove(manager, start.appConversationId);
       }

@@ -231,8 +231,8 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
   }
 
   /**
-   * Holds the ports of all sandboxes that this host has or just had, and no others. Returns whether there are any, also where
-   * another replica holds them all: it may be killed.
+   * Holds the ports of all sandboxes that this host has or just had, and no others.
+   * @returns whether there are any, in this process or in another one that may die
    */
   async holdAll(now: number = performance.now()): Promise<boolean> {
     const exposed = await this.rows.listExposed();

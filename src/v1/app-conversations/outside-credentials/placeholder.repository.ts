@@ -27,10 +27,12 @@ export class SandboxPlaceholder {
 /** A conversation names a few; the newest of many starts in one sandbox would find no room. */
 const MAX_ADDRESSES = 500;
 
+/** In one order, so that two starts never wait for each other. */
 const KEEP = `
   INSERT INTO sandbox_placeholders AS kept (sandbox_id, source, placeholder, addresses, is_chosen)
   SELECT $1, source, placeholder, addresses, "isChosen"
   FROM jsonb_to_recordset($2::jsonb) AS given (source text, placeholder text, addresses jsonb, "isChosen" boolean)
+  ORDER BY source
   ON CONFLICT (sandbox_id, source) DO UPDATE SET addresses = (
     SELECT coalesce(jsonb_agg(address), '[]') FROM (
       SELECT DISTINCT address FROM jsonb_array_elements(kept.addresses || excluded.addresses) address

@@ -51,7 +51,7 @@ export class PendingMessagesWorker extends LeasedWorker<DueMessage> {
 
   /** Delivers what waits for sandboxes that run; returns at once. */
   deliver(): void {
-    void this.looking.now();
+    this.lookNow();
   }
 
   protected async work(message: DueMessage): Promise<LeaseEnd | 'ended'> {

@@ -44,7 +44,7 @@ export class SandboxWorker extends LeasedWorker<LeasedSandbox> implements Before
 
   override onApplicationBootstrap(): void {
     super.onApplicationBootstrap();
-    this.signal.onWake(() => void this.looking.now());
+    this.signal.onWake(() => this.lookNow());
     this.signal.wake();
   }
 
@@ -67,7 +67,8 @@ export class SandboxWorker extends LeasedWorker<LeasedSandbox> implements Before
         throw error;
       }
     }
-    return { dueAt: this.after(NEXT_STEP_MS), counts: false };
+    const isHandedOver = this.stopping.signal.aborted;
+    return { dueAt: this.after(isHandedOver ? 0 : NEXT_STEP_MS), counts: false };
   }
 
   protected override isWanted({ status }: LeasedSandbox, now: unknown): boolean {

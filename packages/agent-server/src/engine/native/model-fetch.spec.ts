@@ -43,23 +43,28 @@ it('leaves a server whose answer is read no further', async () => {
   await expect(left).resolves.toBeUndefined();
 });
 
-it('waits as long as it is told, where fetch itself gives up after five minutes', async () => {
+it('waits as long as it is told, where fetch itself gives up after five minutes, also by proxies that its first call sets up', async () => {
   const seen: unknown[] = [];
-  const dispatch = (options: unknown): boolean => {
-    seen.push(options);
-    throw new Error('seen');
-  };
-  const dispatcher = {
-    compose: (wrap: (inner: typeof dispatch) => typeof dispatch) => ({ dispatch: wrap(dispatch) }),
-  };
+  const dispatcher = (by: string): object => ({
+    dispatch: (options: object): boolean => {
+      seen.push({ by, ...options });
+      throw new Error('seen');
+    },
+  });
   const name = Symbol.for('undici.globalDispatcher.1');
   const before: unknown = Reflect.get(globalThis, name);
-  Reflect.set(globalThis, name, dispatcher);
+  const plain = globalThis.fetch;
+  Reflect.set(globalThis, name, dispatcher('itself'));
+  globalThis.fetch = async (input, init) => {
+    Reflect.set(globalThis, name, dispatcher('a proxy'));
+    return await plain(input, init);
+  };
   try {
     await expect(idleTimeoutFetch(900_000)('http://model.example/')).rejects.toThrow('fetch failed');
   } finally {
     Reflect.set(globalThis, name, before);
+    globalThis.fetch = plain;
   }
 
-  expect(seen).toEqual([expect.objectContaining({ headersTimeout: 0, bodyTimeout: 0 })]);
+  expect(seen).toEqual([expect.objectContaining({ by: 'a proxy', headersTimeout: 0, bodyTimeout: 0 })]);
 });

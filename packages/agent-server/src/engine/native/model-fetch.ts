@@ -17,11 +17,21 @@ type Dispatcher = NonNullable<RequestInit['dispatcher']>;
 /** The symbol that `fetch` reads (https://nodejs.org/api/globals.html#custom-dispatcher). */
 const DISPATCHER: unique symbol = Symbol.for('undici.globalDispatcher.1');
 
-/** `fetch` itself waits for at most five minutes; a model that does not stream may think for longer. */
+function globalDispatcher(): Dispatcher | undefined {
+  return (globalThis as { [DISPATCHER]?: Dispatcher })[DISPATCHER];
+}
+
+/**
+ * `fetch` itself waits for at most five minutes; a model that does not stream may think for longer. Which dispatcher has the
+ * request is looked up when it leaves: the first call of `fetch` sets up proxies, and others change what is exempt.
+ */
 function patient(): Dispatcher | undefined {
-  return (globalThis as { [DISPATCHER]?: Dispatcher })[DISPATCHER]?.compose(
-    (dispatch) => (options, handler) => dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, handler),
-  );
+  const before = globalDispatcher();
+  const late: Pick<Dispatcher, 'dispatch'> | undefined = before && {
+    dispatch: (options, handler) =>
+      (globalDispatcher() ?? before).dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, handler),
+  };
+  return late as Dispatcher | undefined;
 }
 
 /** A fetch that fails when nothing arrives for that long, before the response or in the middle of it. */
