@@ -25,7 +25,7 @@ const BEARER = /^\s*(?:(?:bearer|token|apikey|api-key|key)\s+)?(\S+)\s*$/i;
 /** Puts the values in place of placeholders, in the headers and members of the query that each credential names. */
 export function injectCredentials(
   policy: EgressPolicy,
-  asked: Required<Asked>,
+  asked: Required<Omit<Asked, 'isUnread'>>,
   headers: HeaderLines,
 ): Injected {
   const injections = injectionsFor(policy, asked);
