@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
+import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { until } from '../support/until.js';
 import type { Client } from './client.js';
 import { REPOSITORY } from './support/clients-world.js';
@@ -28,8 +28,13 @@ export const openhandsTypescript: Client = {
         const options = { host: world.url, apiKey: key };
         const client = new CloudClient(options);
         const call = async (name: string, ...args: unknown[]): Promise<unknown> => client[name]?.(...args);
-        await steps.step('profiles of the organization', async () => {
-          const orgId = jsonText(await call('getOrganizations'), 'currentOrgId');
+        await steps.step('profiles of the personal organization', async () => {
+          // The current one is the installation's, whose profiles administrators keep.
+          const organizations = jsonList(await call('getOrganizations'), 'items');
+          const orgId = jsonText(
+            organizations.find((each) => jsonAt(each, 'is_personal') === true),
+            'id',
+          );
           const own = new CloudClient({ ...options, orgId });
           await own['saveProfile']?.('slow', { llm: { model: 'openai/slow', api_key: 'k' } });
           await own['renameProfile']?.('slow', 'slower');
