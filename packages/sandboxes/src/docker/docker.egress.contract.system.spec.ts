@@ -149,7 +149,9 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): with an egress
     expect(await refusal({ network: 'bridge' })).toContain(
       'in the network bridge, where they would not hold',
     );
-    expect(await refusal({ runtime: 'runsc' })).toContain('share the network of one that the runtime runsc runs');
+    expect(await refusal({ runtime: 'runsc' })).toContain(
+      'share the network of one that the runtime runsc runs',
+    );
     backend = harness.another({ socketFolder: path.join(harness.socketFolder, 'far'.repeat(30)) });
     expect(await refusal({})).toContain('need a DATA_DIR with a shorter path');
     expect(await backend.list()).toEqual([]);
