@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { ProcessSandboxBackend } from './process.backend.js';
+import { commandLines } from '../../../../test/support/command-lines.js';
 import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
 
@@ -87,18 +88,7 @@ const canIsolate = ['bwrap', 'slirp4netns'].every(
 
 (canIsolate ? describe : describe.skip)('the removal of a stock program behind a relay', () => {
   /** Of all processes of this machine, the command lines that name the sandbox. */
-  const processesOf = (id: string): string[] =>
-    readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .map((pid) => {
-        try {
-          return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-        } catch {
-          // It has ended meanwhile.
-          return '';
-        }
-      })
-      .filter((line) => line.includes(id));
+  const processesOf = (id: string): string[] => commandLines().filter((line) => line.includes(id));
 
   it.each([
     ['runs', 'running', 'exec sleep 1000'],
