@@ -138,7 +138,7 @@ it('shows an answer while it is written, and takes it back when the user pauses'
   await client.untilStatus(id, 'paused');
   await until(() => jsonText(frames.at(-1), 'type') === 'item_aborted');
   expect(await client.answers(id)).toEqual([]);
-  // Nobody reads the rest; waiting for it would keep Jest from its end.
+  // The rest is not read; waiting for it would keep Jest from its end.
   chunks = Infinity;
 
   await client.act(id, 'run');

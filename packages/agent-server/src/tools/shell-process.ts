@@ -21,8 +21,8 @@ const END =
   `{ builtin printf '\\0%s\\0%d\\0' "$__slipway_mark" "$__slipway_status"; builtin pwd; builtin printf '\\0'; } >&9`;
 const SHELL = 'bash --noprofile --norc -s 7<&0 <&3 3<&- 2>/dev/null';
 
-// Standard input is a terminal, where the sandbox can make one: programs ask, and many read lines, only there. It is nobody's
-// controlling terminal: background jobs may read it, signals are ours to send, and what insists on `/dev/tty` fails at once.
+// Standard input is a terminal, where the sandbox can make one: programs ask, and many read lines, only there. It controls
+// no process: background jobs may read it, signals are ours to send, and what insists on `/dev/tty` fails at once.
 // Output goes through a pipe, so that programs neither colour nor page it.
 const START_SCRIPT = `
 exec 9>&1

@@ -211,7 +211,7 @@ describe('the API', () => {
         { param: 'reasoning_effort' },
       ),
     ],
-    // laurent22/joplin#16451: though nobody sent a reasoning_effort
+    // laurent22/joplin#16451: though the request had no reasoning_effort
     [
       400,
       refusal(
