@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pLimit from 'p-limit';
 import type { Browser, Page } from 'playwright-core';
-import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { tellAutomation } from '../../../demo/automations-story.js';
 import { type Demo, startDemo } from '../../../demo/start-demo.js';
 import { tellModel, tellTokens } from '../../../demo/story.js';
