@@ -5,7 +5,6 @@ import {
   DataSource,
   Entity,
   type EntityManager,
-  type FindOperator,
   In,
   Index,
   IsNull,
@@ -19,7 +18,8 @@ import { publishAccessChange } from './access-changes.js';
 import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';
 import type { StoredCaller } from './auth.decorators.js';
-import { makerOf, PAUSED_WITH_KEY } from './owned.repository.js';
+import { endMadeWith, giveMadeWith } from './made-with-key.js';
+import { makerOf } from './owned.repository.js';
 import { lockUser, OwnedRow } from './user.repository.js';
 
 /** Reserved for the key from `BOOTSTRAP_API_KEY`. */
@@ -121,10 +121,11 @@ const FIND_SURPLUS = `
 
 const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id';
 
-/** The key or session itself, keys that were made with it, those that were made with these, and so on. */
+/** The key or session itself, keys that were made with it or by the sign-ins of `$2`, those that were made with these, and so on. */
 const WITH_MADE_KEYS = `
   WITH RECURSIVE made AS (
-    SELECT $1::text AS id UNION SELECT k.id FROM api_keys k JOIN made ON k.made_by_key = made.id)
+    (SELECT $1::text AS id UNION SELECT id FROM api_keys WHERE identity_id = ANY ($2::uuid[]))
+    UNION SELECT k.id FROM api_keys k JOIN made ON k.made_by_key = made.id)
   SELECT id FROM made`;
 
 /** A device gets a secret that was never shown before. */
@@ -228,9 +229,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     for (const { id } of surplus) {
       const { madeByKey, identityId, sid } = await manager.findOneByOrFail(ApiKey, { id });
       await manager.update(ApiKey, { madeByKey: id }, { madeByKey, ...(identityId && { identityId, sid }) });
-      for (const type of PAUSED_WITH_KEY.keys()) {
-        await manager.update(type, { userId, madeByKey: id }, { madeByKey });
-      }
+      await giveMadeWith(manager, { userId, madeByKey: id }, madeByKey);
       await manager.delete(ApiKey, { id });
       const entry = { action: 'api_key.forget', resourceId: id, ownerId: userId, by: 'service' } as const;
       await this.audit.append(manager, entry);
@@ -248,25 +247,36 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return row;
   }
 
-  /** Revokes a key; has no effect on a revoked one. With what it made: pauses that, and revokes keys among it. Throws as `besides`. */
+  /**
+   * Revokes a key; has no effect on a revoked one. With what it made: pauses or removes that, and revokes keys among it.
+   * Throws as `besides`.
+   */
   async revoke(id: string, now: Date, withWhatItMade = false, { before }: Besides = {}): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await before?.(manager);
       if (withWhatItMade) {
-        const madeByKey = In(await this.revokeWithin(manager, id, now));
-        await this.pauseMade(manager, { madeByKey });
+        await endMadeWith(manager, this.audit, (links) => this.revokeWithin(manager, id, now, links));
       } else {
         await this.revokeEach(manager, [{ id }], now);
       }
     });
   }
 
-  /** Ends a key, and those that were made with it or by a session. @returns their ids, and that of the session */
-  async revokeWithin(manager: EntityManager, madeBy: string, now: Date): Promise<string[]> {
+  /**
+   * Ends a key, and those that were made with it or by a session.
+   * @param links sign-ins whose keys end too
+   * @returns their ids, and that of the session
+   */
+  async revokeWithin(
+    manager: EntityManager,
+    madeBy: string,
+    now: Date,
+    links: readonly string[] = [],
+  ): Promise<string[]> {
     const ended = new Set<string>();
     for (;;) {
       // A key whose end waits for one that it is about to make is followed by that at the next look.
-      const made = await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [madeBy]);
+      const made = await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [madeBy, links]);
       const news = made.filter(({ id }) => !ended.has(id));
       if (news.length === 0) {
         return [...ended];
@@ -294,16 +304,6 @@ export class ApiKeyRepository extends Repository<ApiKey> {
         await this.audit.append(manager, entry);
         await publishAccessChange(manager, revoked.user_id);
       }
-    }
-  }
-
-  private async pauseMade(manager: EntityManager, where: { madeByKey: FindOperator<string> }): Promise<void> {
-    for (const [type, { action, values }] of PAUSED_WITH_KEY) {
-      const rows = await manager.find(type, { select: { id: true, userId: true }, where });
-      await manager.update(type, { id: In(rows.map(({ id }) => id)) }, values);
-      const details = { members: Object.keys(values) };
-      const entries = rows.map(({ id, userId }) => ({ action, resourceId: id, ownerId: userId, details }));
-      await this.audit.append(manager, ...entries);
     }
   }
 

@@ -22,14 +22,7 @@ export abstract class OwnedThing extends OwnedRow {
   @Column('text', { nullable: true }) madeByKey: string | null;
 }
 
-/** What becomes of the rows of an entity that were made with a key, when that is revoked because it was stolen. */
-export const PAUSED_WITH_KEY = new Map<EntityTarget<OwnedThing>, { action: AuditAction; values: object }>();
-
-export function PausedWithKey(action: AuditAction, values: object): ClassDecorator {
-  return (type) => void PAUSED_WITH_KEY.set(type, { action, values });
-}
-
-/** The credentials that a new row is made with. */
+/** The credentials that a new key is made with. */
 export interface Maker {
   /** Null where no key was used. A browser's session stands for the key that it was begun with. */
   madeByKey: string | null;
@@ -41,6 +34,8 @@ export interface Maker {
 /** Who ends a session waits, and finds what was made with it. */
 const LOCK_SESSION = `
   SELECT api_key_id AS "madeByKey", identity_id AS "identityId", sid FROM sessions WHERE id = $1 FOR KEY SHARE`;
+
+const FIND_LINKING_KEY = 'SELECT made_by_key AS key FROM user_identities WHERE id = $1';
 
 /** Who revokes a key waits, and finds what was made with it. */
 const LOCK_KEY = 'SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL FOR SHARE';
@@ -59,6 +54,17 @@ export async function makerOf(manager: EntityManager): Promise<Maker> {
     throw new DomainError('unauthorized', 'Unauthorized');
   }
   return { ...maker, madeByKey };
+}
+
+/**
+ * The key that a new row other than a key stands or falls with: by a session of the issuer, the one that linked its sign-in.
+ * Throws as {@link makerOf}.
+ */
+export async function keyBehind(manager: EntityManager): Promise<string | null> {
+  const { madeByKey, identityId } = await makerOf(manager);
+  const [link] =
+    identityId === null ? [] : await manager.query<{ key: string | null }[]>(FIND_LINKING_KEY, [identityId]);
+  return link?.key ?? madeByKey;
 }
 
 export abstract class RowOfOwner extends OwnedThing {
@@ -149,7 +155,7 @@ export abstract class OwnedRepository<Row extends OwnedThing> extends Repository
       if ((await manager.countBy(this.target, whereOf<Row>({ userId: owner.userId }))) >= most) {
         throw tooMany(noun, most);
       }
-      const { madeByKey } = await makerOf(manager);
+      const madeByKey = await keyBehind(manager);
       await manager.insert(this.target, { id, ...owner, ...values, madeByKey } as object);
       await this.audit.append(manager, { action: `${kind}.create`, resourceId: id, ownerId: owner.userId });
       return { row: await manager.findOneByOrFail(this.target, whereOf<Row>({ id })), isNew: true };

@@ -79,7 +79,7 @@ export function defineKeys(keys: Command, execute: (command: KeysCommand) => Pro
     .description('end the key with this 8-character id; running services follow within 5 seconds')
     .option(
       '--what-it-made',
-      'pause the automations, webhooks and endpoints, and revoke the keys, made with it',
+      'pause the automations, webhooks and endpoints, unlink the sign-ins, and revoke the keys, made with it',
     )
     .action(async (keyId, { whatItMade: made = false }) => await execute({ name: 'revoke', keyId, made }));
   keys

@@ -31,6 +31,7 @@ import { AddModelUsage1766956000000 } from './migrations/1766956000000-add-model
 import { AddPhaseOfSecrets1766957000000 } from './migrations/1766957000000-add-phase-of-secrets.js';
 import { RememberGroups1766971000000 } from './migrations/1766971000000-remember-groups.js';
 import { KeepAuthoritiesOfWarmSandboxes1766974000000 } from './migrations/1766974000000-keep-authorities-of-warm-sandboxes.js';
+import { RememberMakersOfLinks1766975000000 } from './migrations/1766975000000-remember-makers-of-links.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -67,4 +68,5 @@ export const MIGRATIONS = [
   IndexChangedConversations1766970000000,
   RememberGroups1766971000000,
   KeepAuthoritiesOfWarmSandboxes1766974000000,
+  RememberMakersOfLinks1766975000000,
 ];

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { DataSource, LessThanOrEqual, Column, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { OwnedRepository, OwnedThing, PausedWithKey } from '../auth/owned.repository.js';
+import { PausedWithKey } from '../auth/made-with-key.js';
+import { OwnedRepository, OwnedThing } from '../auth/owned.repository.js';
 import { Clock } from '../common/clock.js';
 import { columnById, SecretCipher, SecretDecryptionError } from '../common/crypto/secret-cipher.js';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ApiKeyVerifier } from '../../src/auth/api-key.verifier.js';
+import { FakeBrowser } from '../fakes/fake-push-service.js';
 import { createTestApp, type TestUser } from '../support/create-test-app.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
 import { until } from '../support/until.js';
@@ -93,6 +94,24 @@ describe('API keys and users', () => {
             async (path) => (await request(app.url).get(path).set(app.user.headers).expect(200)).body.enabled,
           ),
         );
+
+      it('is told of nothing any more in the browsers that it had notified', async () => {
+        const { body: stolen } = await issue(app.user, { name: 'stolen' });
+        const SUBSCRIPTIONS = '/api/v1/push/subscriptions';
+        const notify = async (headers: Record<string, string>, name: string): Promise<string> => {
+          const { subscription, endpoint } = new FakeBrowser(
+            `https://updates.push.services.mozilla.com/wpush/v2/${name}`,
+          );
+          await request(app.url).post(SUBSCRIPTIONS).set(headers).send(subscription).expect(201);
+          return endpoint;
+        };
+        await notify({ 'X-Session-API-Key': stolen.key }, 'thief');
+        const own = await notify(app.user.headers, 'own');
+        await request(app.url).delete(`${KEYS}/${stolen.id}?made=pause`).set(app.user.headers).expect(204);
+
+        const { body } = await request(app.url).get(SUBSCRIPTIONS).set(app.user.headers).expect(200);
+        expect(body.map(({ endpoint }: { endpoint: string }) => endpoint)).toEqual([own]);
+      });
 
       it('stops what it made, also by further keys and in a browser, when it is revoked', async () => {
         const { body: stolen } = await issue(app.user, { name: 'stolen' });

@@ -17,6 +17,7 @@ import { useTestApp } from '../support/use-test-app.js';
 const HOUR_MS = 3_600_000;
 const ME = '/api/v1/users/me/identities';
 const KEYS = '/api/v1/api-keys';
+const ENDPOINTS = '/api/v1/webhook-endpoints';
 
 describe('nobody gets more by the issuer than it says:', () => {
   let issuer: FakeOidcIssuer;
@@ -124,6 +125,56 @@ describe('nobody gets more by the issuer than it says:', () => {
         actor: { kind: 'user', user_id: user.id, key_id: user.key.split('_')[1] },
         details: { issuer: issuer.issuer, subject: `sub-${people}` },
       });
+    });
+
+    it('ends with the stolen key that made it, and so does what was made by its sessions', async () => {
+      const user = await app.createUser();
+      const linked = async (by: string): Promise<SignInBrowser> => {
+        Object.assign(issuer.state.person, { sub: `of-${by}`, email: `${by.slice(4, 12)}@example.com` });
+        const who = browser();
+        await who.goOn((await who.beginLink(by)).body.url);
+        return who;
+      };
+      const own = await linked(user.key);
+      const stolen = await keyOf(user.id, [...SCOPES]);
+      const between = await request(app.url)
+        .post(KEYS)
+        .set('X-Session-API-Key', stolen.key)
+        .send({ name: 'between' })
+        .expect(201);
+      const thief = await linked(between.body.key);
+      const made = async (path: string, body: object): Promise<string> => {
+        const answer = request(app.url)
+          .post(path)
+          .set(await thief.headers())
+          .set('Origin', app.url)
+          .send(body);
+        return (await answer.expect(201)).body.id;
+      };
+      const key = await made(KEYS, { name: 'of the thief' });
+      const endpoint = await made(ENDPOINTS, { url: 'https://ci.example.com/thief' });
+      // Keys outlast sessions.
+      await app.dataSource.query(
+        'DELETE FROM sessions WHERE id = (SELECT made_by_key FROM api_keys WHERE id = $1)',
+        [key],
+      );
+      const again = browser();
+      await again.signIn();
+      expect((await again.user())?.id).toBe(user.id);
+      await request(app.url).delete(`${KEYS}/${stolen.id}?made=pause`).set(user.headers).expect(204);
+
+      expect([await again.user(), (await own.user())?.id]).toEqual([null, user.id]);
+      const { body: links } = await request(app.url).get(ME).set(user.headers).expect(200);
+      expect(links.items).toHaveLength(1);
+      const { body: keys } = await request(app.url).get(KEYS).set(user.headers).expect(200);
+      expect(keys.find((each: { id: string }) => each.id === key).revoked_at).not.toBeNull();
+      const { body: found } = await request(app.url)
+        .get(`${ENDPOINTS}/${endpoint}`)
+        .set(user.headers)
+        .expect(200);
+      expect(found.enabled).toBe(false);
+      const entries = await new AuditClient(app).find({ owner_user_id: user.id });
+      expect(entries.filter(({ action }) => action === 'user.unlink')).toHaveLength(1);
     });
   });
 

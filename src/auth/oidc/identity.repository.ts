@@ -14,6 +14,7 @@ import {
 } from 'typeorm';
 import { found } from '../../common/errors/domain-error.js';
 import { NamedStatement } from '../../database/named-statement.js';
+import { keyBehind } from '../owned.repository.js';
 import { lockUser, UserRepository } from '../user.repository.js';
 import type { Person } from './person-claims.js';
 import { isRole, type RoleDecision } from './role-decision.js';
@@ -48,6 +49,9 @@ export class Identity {
 
   /** What a GitHub App may need of the newest token; null: nothing was ever needed. */
   @Column('jsonb', { nullable: true }) git: GitClaims | null;
+
+  /** Id of the key that it was linked by. */
+  @Column('text', { nullable: true }) madeByKey: string | null;
 }
 
 export interface GitClaims {
@@ -195,7 +199,8 @@ export class IdentityRepository extends Repository<Identity> {
       if (user === null) {
         return 'address_taken';
       }
-      await this.addIdentity(manager, user, person, now, service !== null || role !== 'no_role');
+      const hasRole = service !== null || role !== 'no_role';
+      await this.addIdentity(manager, user, person, now, { hasRole });
       if (isRole(role)) {
         await this.giveRole(manager, user, role);
       }
@@ -260,7 +265,7 @@ export class IdentityRepository extends Repository<Identity> {
     });
   }
 
-  /** @returns false where the person is linked already */
+  /** @returns false where the person is linked already @throws DomainError unauthorized where the key has ended meanwhile */
   async link(userId: string, person: IssuedIdentity, now: Date): Promise<boolean> {
     return this.manager.transaction(async (manager) => {
       await manager.query(LOCK_SUBJECT, [`${person.issuer} ${person.subject}`]);
@@ -268,7 +273,7 @@ export class IdentityRepository extends Repository<Identity> {
         return false;
       }
       await lockUser(manager, userId);
-      await this.addIdentity(manager, userId, person, now);
+      await this.addIdentity(manager, userId, person, now, { madeByKey: await keyBehind(manager) });
       await this.users.note(manager, 'user.link', userId, { issuer: person.issuer, subject: person.subject });
       return true;
     });
@@ -321,11 +326,11 @@ export class IdentityRepository extends Repository<Identity> {
     userId: string,
     person: IssuedIdentity,
     now: Date,
-    hasRole = true,
+    { hasRole = true, madeByKey = null }: Partial<Pick<Identity, 'hasRole' | 'madeByKey'>>,
   ): Promise<void> {
     const { issuer, subject, emailVerified, issuedAt: roleAt = null, shownGroups: groups = null } = person;
     const seen = { emailVerified, hasRole, lastSeenAt: now, roleAt, groups };
-    await manager.insert(Identity, { id: randomUUID(), userId, issuer, subject, ...seen });
+    await manager.insert(Identity, { id: randomUUID(), userId, issuer, subject, madeByKey, ...seen });
   }
 
   /** What an administrator made for the client before. */

@@ -11,6 +11,8 @@ import {
   Unique,
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
+import { RemovedWithKey } from '../../auth/made-with-key.js';
+import { keyBehind } from '../../auth/owned.repository.js';
 import { lockUser, OwnedRow } from '../../auth/user.repository.js';
 import { Clock } from '../../common/clock.js';
 import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
@@ -27,6 +29,7 @@ export interface BrowserSubscription {
 @Entity('push_subscriptions')
 @Unique('push_subscriptions_endpoint_hash_key', ['endpointHash'])
 @Index('push_subscriptions_user_id_idx', ['userId', 'createdAt'])
+@RemovedWithKey('push_subscription.delete')
 export class PushSubscription extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
 
@@ -37,6 +40,9 @@ export class PushSubscription extends OwnedRow {
   @Column('text') subscription: string;
   @Column('text', { array: true }) kinds: PushKind[];
   @Column('timestamptz') createdAt: Date;
+
+  /** Id of the key that it was made with. */
+  @Column('text', { nullable: true }) madeByKey: string | null;
 }
 
 const SUBSCRIPTION = columnById('push_subscriptions', 'subscription');
@@ -73,6 +79,7 @@ export class PushSubscriptionRepository extends Repository<PushSubscription> {
   /**
    * Adds it, or replaces what was known of the same browser, also by another user who has signed in there before. Of a user
    * the newest stay.
+   * @throws DomainError unauthorized where the key has ended meanwhile
    */
   async put(userId: string, browser: BrowserSubscription, kinds: PushKind[]): Promise<PushSubscription> {
     const id = randomUUID();
@@ -86,7 +93,9 @@ export class PushSubscriptionRepository extends Repository<PushSubscription> {
       if (former !== null && former.userId !== userId) {
         await this.noteRemoved(manager, former);
       }
-      const row = { id, userId, endpointHash, subscription, kinds, createdAt: new Date(this.clock.now()) };
+      const madeByKey = await keyBehind(manager);
+      const createdAt = new Date(this.clock.now());
+      const row = { id, userId, endpointHash, subscription, kinds, createdAt, madeByKey };
       await manager.insert(PushSubscription, row);
       await manager.query(FORGET_OLDEST, [userId]);
       const entry = { action: 'push_subscription.create', resourceId: id, ownerId: userId } as const;
