@@ -24,6 +24,8 @@ const INSTRUCTIONS =
   'Agents that work on repositories, each in a sandbox. start_conversation hands over a task, wait_for_conversation waits until it is done, get_result says what came of it.';
 const JSON_TYPE = 'application/json';
 const STREAM_TYPE = 'text/event-stream';
+/** Names that no tool here has; see https://github.com/n8n-io/n8n/issues/21500 and 22787. */
+const N8N_ARGUMENTS = new Set(['toolCallId', 'tool', 'sessionId', 'action', 'chatInput']);
 /** Clients of earlier revisions refuse the whole result for a part that they do not know. */
 const FIRST_WITH_LINKS = '2025-06-18';
 
@@ -66,12 +68,15 @@ export async function answerMessage(message: Message): Promise<void> {
   }
 }
 
-/** Some clients say with null that a call has no arguments. */
+/** Some clients say with null that a call has no arguments, and n8n sends what its own agent goes by. */
 function withArguments(body: unknown): unknown {
   const params = jsonAt(body, 'params');
-  return isJsonObject(body) && isJsonObject(params) && params['arguments'] === null
-    ? { ...body, params: { ...params, arguments: {} } }
-    : body;
+  const given = isJsonObject(params) && 'arguments' in params ? (params['arguments'] ?? {}) : null;
+  if (!isJsonObject(body) || !isJsonObject(params) || !isJsonObject(given)) {
+    return body;
+  }
+  const own = Object.entries(given).filter(([name]) => !N8N_ARGUMENTS.has(name));
+  return { ...body, params: { ...params, arguments: Object.fromEntries(own) } };
 }
 
 /** The specification asks clients to accept both types, and many accept only one, or say nothing. */

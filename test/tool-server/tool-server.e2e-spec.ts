@@ -498,10 +498,16 @@ describe('POST /mcp', () => {
     expect(body.result.content).toEqual([{ type: 'text', text: expect.any(String) }]);
   });
 
-  it('takes null for no arguments', async () => {
-    const params = { name: 'suggested_tasks', arguments: null };
+  it.each([
+    ['takes null for no arguments', null],
+    [
+      'leaves out what n8n adds to arguments',
+      { toolCallId: 'call_0', tool: 'x', sessionId: 's', action: 'sendMessage' },
+    ],
+  ])('%s', async (_what, given) => {
+    const params = { name: 'suggested_tasks', arguments: given };
     const { body } = await post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }).expect(200);
-    expect(body).toEqual({ jsonrpc: '2.0', id: 1, result: expect.anything() });
+    expect(body.result).toMatchObject({ structuredContent: { tasks: expect.any(Array) } });
   });
 
   it('takes a notification without an answer', async () => {
