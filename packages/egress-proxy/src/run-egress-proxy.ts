@@ -105,9 +105,11 @@ export async function runEgressProxy(
 ): Promise<void> {
   // The reader of the log may go first.
   process.stderr.on('error', () => undefined);
-  const signalled = [once(process, 'SIGTERM'), once(process, 'SIGINT')];
+  const terminated = once(process, 'SIGTERM');
+  const interrupted = once(process, 'SIGINT');
   const { listen, hosts, service, key, graceMs, isWatched } = await readConfiguration(environment, input);
-  const stopping = Promise.race([...signalled, ...(isWatched ? [once(input.resume(), 'close')] : [])]);
+  // Ctrl-C reaches the parent too, whose requests go on through the proxy until it has stopped.
+  const stopping = Promise.race([terminated, isWatched ? once(input.resume(), 'close') : interrupted]);
   const resolve = async (name: string): Promise<LookupAddress[]> =>
     await lookup(hosts.get(name) ?? name, { all: true });
   const proxy = new EgressProxy({ service: new HttpServiceConnection(service, key), resolve });

@@ -96,9 +96,14 @@ describe('the program', () => {
     await stopServer(host);
   });
 
-  it('ends when whoever gave it the key is gone', async () => {
-    await start({}, KEY);
+  it('ends when the parent that gave it the key is gone, and not by a Ctrl-C that the parent gets too', async () => {
+    const port = await start({}, KEY);
     const [program] = programs;
+    program?.kill('SIGINT');
+    for (let asked = 0; asked < 5; asked += 1) {
+      expect((await fetch(`http://127.0.0.1:${port}/health`)).status).toBe(200);
+    }
+    expect(log.some((line) => line.includes('egress proxy stopping'))).toBe(false);
     program?.stdin?.destroy();
     await until(() => program?.exitCode !== null);
     expect(program?.exitCode).toBe(0);
