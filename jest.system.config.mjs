@@ -7,6 +7,8 @@ import { runner, shared } from './jest.config.mjs';
  */
 export default {
   ...runner,
+  // Each starts processes, and some a database, a service and several sandboxes.
+  testTimeout: 300_000,
   projects: [
     {
       ...shared,

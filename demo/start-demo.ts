@@ -27,7 +27,9 @@ const LATENCY_MS = 120;
 const MODEL_PAUSE_MS = 15;
 /** All tasks of the story's world at once, and some more. */
 const MAX_SANDBOXES = 20;
-const REMOVAL_TIMEOUT_MS = 10_000;
+/** The hosts are in this process, which is slow to answer where a browser and twenty sandboxes are on the same machine. */
+const PATIENCE = { GIT_REQUEST_TIMEOUT_SECONDS: '60', SUGGESTED_TASKS_TIMEOUT_SECONDS: '90' };
+const REMOVAL_TIMEOUT_MS = 120_000;
 const POLL_MS = 50;
 
 /** The service, the three git hosts that it uses, and the people of the story. */
@@ -124,6 +126,7 @@ export async function startDemo({
         BITBUCKET_API_URL: `${apis.bitbucket.origin}/2.0`,
         BITBUCKET_CLONE_URL: bitbucket.repositories.origin,
         MAX_RUNNING_SANDBOXES: String(MAX_SANDBOXES),
+        ...PATIENCE,
         SANDBOX_NETWORK_ALLOW: [new URL(model.url).host, ...sandboxHosts].join(','),
         ...backend.environment,
         ...environment,

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 100;
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 300_000;
 
 interface ShownRequest {
   method: 'GET' | 'POST' | 'DELETE';

@@ -53,12 +53,10 @@ process.stderr.write('From the sources, and again after every change; npm start 
 if (!isUpToDate()) {
   await bundleAgentServer();
 }
-start();
-const checker = run(['node_modules/typescript/bin/tsc', ...TYPE_CHECK], { cwd: root });
 
 let work = Promise.resolve();
 // Node's own recursive watch loses a file that is replaced, as editors and Git do.
-watch(FOLDERS, { cwd: root, ignoreInitial: true }).on('all', (_event, file) => {
+const watcher = watch(FOLDERS, { cwd: root, ignoreInitial: true }).on('all', (_event, file) => {
   if (/(?<!\.spec)\.(ts|json)$/.test(file)) {
     changed.add(FOLDERS.find((folder) => file.startsWith(`${folder}${path.sep}`)));
     clearTimeout(settling);
@@ -67,6 +65,10 @@ watch(FOLDERS, { cwd: root, ignoreInitial: true }).on('all', (_event, file) => {
     }, SETTLE_MS);
   }
 });
+// A file that is saved before the watch has seen it once has not changed.
+await once(watcher, 'ready');
+start();
+const checker = run(['node_modules/typescript/bin/tsc', ...TYPE_CHECK], { cwd: root });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => void end());
 }

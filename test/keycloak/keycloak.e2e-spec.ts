@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SignInBrowser } from '../support/sign-in-browser.js';
 import { until } from '../support/until.js';
 import { KEYCLOAK_HOME, KeycloakServer, PASSWORD } from './support/keycloak-server.js';
-
-jest.setTimeout(300_000);
 
 const PUBLIC_URL = 'https://slipway.example.com';
 const REALM = 'work';

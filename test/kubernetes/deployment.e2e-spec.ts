@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { NetworkingV1Api } from '@kubernetes/client-node';
 import { Load } from '../rolling/load.js';
 import { Tally } from '../rolling/tally.js';
@@ -14,8 +14,6 @@ import { describeInCluster } from './support/in-cluster.js';
 import { ServiceRelay } from './support/service-relay.js';
 import { TestCluster } from './support/test-cluster.js';
 import { TrialDeployment } from './support/trial-deployment.js';
-
-jest.setTimeout(240_000);
 
 describeInCluster('deploy/kubernetes, applied', () => {
   let cluster: TestCluster;

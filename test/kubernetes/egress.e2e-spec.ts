@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { startListening, stopServer } from '../support/start-listening.js';
 import { until } from '../support/until.js';
@@ -9,8 +9,6 @@ import { EgressProxies } from './support/egress-proxies.js';
 import { fixFailingCheck, pauseAndGoOn, userWithFailingCheck } from './support/failing-check.story.js';
 import { describeInCluster } from './support/in-cluster.js';
 import { KubernetesWorld } from './support/kubernetes-world.js';
-
-jest.setTimeout(240_000);
 
 const METADATA = '169.254.169.254';
 /** Of another network only its operator knows whether it keeps policies. */

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { ServiceProcess } from '../support/service-process.js';
 import { until } from '../support/until.js';
@@ -8,8 +8,6 @@ import { type ApiClient, type Started, text } from '../system/journeys/support/a
 import { message, shell } from '../system/journeys/support/script.js';
 import { describeInCluster } from './support/in-cluster.js';
 import { KubernetesWorld } from './support/kubernetes-world.js';
-
-jest.setTimeout(180_000);
 
 const SANDBOXES = '/api/v1/sandboxes';
 /** A module that takes more memory than its sandbox has. */

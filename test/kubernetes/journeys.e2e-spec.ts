@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { ServiceProcess } from '../support/service-process.js';
 import { until } from '../support/until.js';
 import type { ApiClient } from '../system/journeys/support/api-client.js';
@@ -11,8 +11,6 @@ import {
   userWithFailingCheck,
 } from './support/failing-check.story.js';
 import { KubernetesWorld } from './support/kubernetes-world.js';
-
-jest.setTimeout(180_000);
 
 describeInCluster('journeys with sandboxes that are pods', () => {
   let world: KubernetesWorld;

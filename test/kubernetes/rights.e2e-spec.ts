@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ascending } from '../../src/common/compare.js';
 import { until } from '../support/until.js';
 import { type ApiClient, text } from '../system/journeys/support/api-client.js';
@@ -9,8 +9,6 @@ import { accessesOf, rightOf, rightsOfRole } from './support/api-access.js';
 import { describeInCluster } from './support/in-cluster.js';
 import { KubernetesWorld } from './support/kubernetes-world.js';
 import { ROLE_FILES } from './support/test-cluster.js';
-
-jest.setTimeout(180_000);
 
 const SPECS = [{ id: 'slipway' }, { id: 'huge', resources: { cpu: 1024, memory_mb: 512 } }];
 

@@ -20,9 +20,9 @@ const PAUSE_MS = {
 };
 /** Every so many starts one has a sandbox of its own. */
 const OWN_SANDBOX_EVERY = 3;
-const START_TIMEOUT_MS = 120_000;
+const START_TIMEOUT_MS = 300_000;
 /** How long the last events may take to arrive: a killed replica's leases end first. */
-const CATCH_UP_MS = 40_000;
+const CATCH_UP_MS = 160_000;
 
 export interface LoadOptions {
   /** The address of the balancer, or of the service in a cluster. */

@@ -1,5 +1,6 @@
 import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
 import { Transform } from 'node:stream';
+import { reservedPort } from './reserved-port.js';
 import { startListening } from './start-listening.js';
 
 /** One connection through the relay. */
@@ -64,7 +65,8 @@ export class Relay {
         this.pass(client);
       }
     });
-    this.bound = await startListening(server, this.bound);
+    // Linux may give any other port to a connection while nothing listens there.
+    this.bound = await startListening(server, this.bound || (await reservedPort()));
     this.server = server;
   }
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonText } from '@slipway/common/json-access.js';
 import {
   type ProcessHarness,
@@ -41,7 +41,6 @@ const NAMED = 'named-secret-4217';
 
 /** Nothing is pretended but the agent. */
 describe('an agent of the operator’s list in a real sandbox', () => {
-  jest.setTimeout(120_000);
   let folder: string;
   let harness: ProcessHarness;
   let app: TestApp;

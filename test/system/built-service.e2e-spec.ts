@@ -29,7 +29,7 @@ beforeAll(async () => {
     cwd: folder,
     environment: { DATA_DIR: path.join(folder, 'data'), SANDBOX_ISOLATION: 'none', METRICS_PORT: '0' },
   });
-}, 120_000);
+});
 
 afterAll(async () => {
   await service?.stop();

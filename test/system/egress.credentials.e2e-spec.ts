@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { call, say as answer } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
 import { AGENT_IMAGE, DockerHarness } from '../../packages/sandboxes/src/docker/docker.harness.js';
@@ -25,7 +25,6 @@ const LOOK =
 describeWithEngine(
   'a conversation in a container (SLIPWAY_TEST_DOCKER_IMAGE) whose credentials stay outside',
   () => {
-    jest.setTimeout(180_000);
     const host = String(OWN_ADDRESS);
     let harness: DockerHarness;
     let git: GitHttpServer;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { readdir, readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -68,7 +68,6 @@ const describeEach = (about: string, tests: (make: (proxyPort: number) => Promis
 };
 
 describeEach('with rules about what it may reach', (make) => {
-  jest.setTimeout(90_000);
   const host = String(OWN_ADDRESS);
   const servers: Server[] = [];
   let place: Place;
@@ -200,8 +199,6 @@ describeEach('with rules about what it may reach', (make) => {
 });
 
 describeEach('whose user alone has rules', (make) => {
-  jest.setTimeout(90_000);
-
   it('has its proxy from its first moment, which is the first of the service', async () => {
     const proxyPort = await reservedPort();
     const place = await make(proxyPort);

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { call, say as answer } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
 import {
@@ -32,7 +32,6 @@ const NEW_KEY = 'sk-n3wk3yn3wk3yn3wk3yn3w9';
 const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy && git push -q origin HEAD';
 
 (canRun ? describe : describe.skip)('a conversation whose credentials stay outside of its sandbox', () => {
-  jest.setTimeout(180_000);
   const host = String(OWN_ADDRESS);
   let harness: ProcessHarness;
   let git: GitHttpServer;

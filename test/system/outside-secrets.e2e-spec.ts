@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { RemoteMcpServer } from '../../packages/agent-server/test/fakes/mcp-servers/remote-mcp-server.js';
 import { call, say as answer } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
@@ -35,7 +35,6 @@ interface Seen {
 }
 
 (canRun ? describe : describe.skip)('a sandbox whose secrets with hosts stay outside', () => {
-  jest.setTimeout(180_000);
   const host = String(OWN_ADDRESS);
   const seen: Seen[] = [];
   let origin: string;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { get } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { WebSocket } from 'ws';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
@@ -15,7 +15,6 @@ import { until } from '../support/until.js';
 
 /** The service with real processes: what the scripted machine only pretends. */
 describe('sandboxes as processes', () => {
-  jest.setTimeout(90_000);
   let harness: ProcessHarness;
   let app: TestApp;
   let me: SandboxesClient;

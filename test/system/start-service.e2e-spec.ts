@@ -14,8 +14,6 @@ import { until } from '../support/until.js';
 import { startService, type RunningService } from '../../src/program/start-service.js';
 
 // A cluster is made with all its files on the disk.
-jest.setTimeout(120_000);
-
 const quiet = new AppLogger({ level: 'error', format: 'json' });
 
 describe('the service on its embedded database', () => {

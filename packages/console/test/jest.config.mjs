@@ -14,5 +14,5 @@ export default {
   globalTeardown: undefined,
   reporters: ['default'],
   maxWorkers: 2,
-  testTimeout: 60_000,
+  testTimeout: 300_000,
 };

@@ -157,7 +157,7 @@ describe('signing in by the identity provider', () => {
     await confirm(ada, 'Stop sharing');
     await form(ada, 'Shared model').getByText('No key is stored.').waitFor();
     await Promise.all([ada, bob, vera].map((each) => each.leave()));
-  }, 180_000);
+  });
 
   it('links a company account to a user of a key, and leaves nobody without a way in', async () => {
     const nadia = await Visitor.come(browser, demo.url.replace('127.0.0.1', 'localhost'));

@@ -17,6 +17,8 @@ const FLAGS = [
   // This machine only: whatever the page asked of another would fail, and show in the log.
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
 ];
+/** For one step: a start of a sandbox takes long where four run at once on a machine that has other things to do. */
+const PATIENCE_MS = 120_000;
 const AXE = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8');
 const SHOTS = path.join(__dirname, 'screenshots');
 const DESK = { width: 1280, height: 800 };
@@ -47,6 +49,7 @@ export async function startBrowser(): Promise<Browser> {
   return await chromium.launch({
     executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
     args: FLAGS,
+    timeout: PATIENCE_MS,
   });
 }
 
@@ -87,7 +90,7 @@ export class Visitor {
       viewport: DESK,
       locale: 'en-US',
     });
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(PATIENCE_MS);
     return new Visitor(context, await context.newPage());
   }
 
@@ -137,6 +140,8 @@ export class Visitor {
   async forgetComplaints(): Promise<void> {
     const underWay = [...this.unanswered];
     await until(() => underWay.every((request) => !this.unanswered.has(request)));
+    // What the browser has printed about them comes before this answer.
+    await this.page.evaluate('0');
     this.complaints.splice(0);
     this.refusals.splice(0);
   }

@@ -13,7 +13,7 @@ import { readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
 import { fastFolder } from '../../../test/support/fast-folder.js';
@@ -21,9 +21,6 @@ import { until } from '../../../test/support/until.js';
 import { connectionUrl, startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
 import { connectToPostmaster } from './postmaster.js';
 import { readPostmasterPid, processIdentity } from './process-identity.js';
-
-/** A cluster is made with all its files on the disk. */
-jest.setTimeout(120_000);
 
 const FAST = {
   initdbArgs: ['--no-sync', '--wal-segsize=1'],

@@ -13,7 +13,7 @@ import {
 import { rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
 import request from 'supertest';
 import { createTestApp } from '../../../test/support/create-test-app.js';
@@ -22,9 +22,6 @@ import { databaseFailure } from '../../../src/common/errors/database-failure.js'
 import { runMigrations } from '../../../src/database/run-migrations.js';
 import { connectionUrl, type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.js';
 import { isPostmasterOf, readPostmasterPid } from './process-identity.js';
-
-/** A cluster is made with all its files on the disk, and a server recovers several times. */
-jest.setTimeout(180_000);
 
 const MIB = 2 ** 20;
 /** Of the server in these tests, whose segments of the write-ahead log have 1 MiB. */

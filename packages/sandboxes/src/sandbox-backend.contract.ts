@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { SandboxBackendError, type SandboxBackend, type SandboxLaunch } from './sandbox-backend.js';
 import { quoteForShell } from '../../agent-server/src/tools/shell-environment.js';
 import { type SandboxClient, sandboxAnswers } from '../../../test/support/sandbox-client.js';
@@ -46,8 +46,6 @@ export function describeSandboxBackend(
   promised: SandboxPromises,
 ): void {
   describe(`sandbox backend: ${name}`, () => {
-    jest.setTimeout(promised.timeoutMs);
-
     describe('a sandbox that runs', () => {
       const shared = shareSandbox(makeHarness);
 

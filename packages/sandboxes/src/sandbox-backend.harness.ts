@@ -27,8 +27,6 @@ export interface SandboxPromises {
   samePaths: boolean;
   /** Whether it starts programs that wait for their keys (`SandboxBackend.warm`); by default it does. */
   keepsWarm?: boolean;
-  /** Milliseconds for one test. */
-  timeoutMs: number;
 }
 
 /** A sandbox that several tests look at, because a start takes longer than most of them. */

@@ -13,7 +13,7 @@ const MAX_RUNNING = '30';
 const START_TRIES = 40;
 const STARTERS = 2;
 /** What is left over must be gone so long after its user. */
-const CLEAN_UP_MS = 60_000;
+const CLEAN_UP_MS = 240_000;
 const POLL_MS = 50;
 
 export interface ChaosOptions {

@@ -8,7 +8,7 @@ import { outcomeWithout, type Outcome } from '../scenario.js';
 import type { ChaosWorld } from './chaos-world.js';
 
 const PAUSE_MS = 20;
-const CATCH_UP_MS = 40_000;
+const CATCH_UP_MS = 160_000;
 
 /** A conversation that gets a message every moment while its agent server is damaged, and a client that follows it. */
 export class MessagesUnderFault {

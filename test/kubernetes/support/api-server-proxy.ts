@@ -3,6 +3,7 @@ import { Agent, request as httpsRequest, type RequestOptions } from 'node:https'
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
+import { reservedPort } from '../../support/reserved-port.js';
 import { startListening } from '../../support/start-listening.js';
 import { type ApiAccess, accessesOf } from './api-access.js';
 
@@ -77,7 +78,8 @@ export class ApiServerProxy {
       void this.upgrade(incoming, socket, head);
     });
     server.on('connection', (socket: Socket) => this.watch(socket));
-    this.port = await startListening(server, this.port);
+    // Linux may give any other port to a connection while nothing listens there.
+    this.port = await startListening(server, this.port || (await reservedPort()));
     this.server = server;
   }
 

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { RemoteMcpServer } from '../../../packages/agent-server/test/fakes/mcp-servers/remote-mcp-server.js';
 import { call, calls } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
@@ -8,8 +8,6 @@ import { type ApiClient, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onMessage } from './support/script.js';
 import { STDIO_MCP_SERVER } from './support/stdio-mcp-server.js';
-
-jest.setTimeout(180_000);
 
 const END = call('finish', { message: 'Done.' });
 

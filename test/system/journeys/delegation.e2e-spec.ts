@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { type ApiClient, type Json, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onMessage } from './support/script.js';
-
-jest.setTimeout(180_000);
 
 /** At the price of the journeys' model. */
 const ONE_CALL = { promptTokens: 100_000, completionTokens: 10 };

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import type { IncomingMessage } from 'node:http';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { newAuthority } from '../../../packages/egress-proxy/src/new-authority.js';
 import { hasIsolatedProcesses, OWN_ADDRESS } from '../../support/isolated-processes.js';
 import { namedTlsServer } from '../../support/named-tls-server.js';
@@ -97,7 +97,6 @@ const MISSING = CLIENTS.filter(([, needs]) => !isHere(needs)).map(([name]) => na
 (canRun ? describe : describe.skip)(
   `through the proxy (root, bubblewrap; not here: ${MISSING.join(', ') || 'none'})`,
   () => {
-    jest.setTimeout(300_000);
     const address = `127.47.${process.pid % 251}.${1 + (process.ppid % 250)}`;
     const seen: IncomingMessage[] = [];
     let server: ReturnType<typeof namedTlsServer>;

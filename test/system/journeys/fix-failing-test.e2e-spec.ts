@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import type { EventSource } from '../../support/event-source.js';
@@ -6,8 +6,6 @@ import { until } from '../../support/until.js';
 import { type ApiClient, type Json, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { onMessage, shell } from './support/script.js';
-
-jest.setTimeout(180_000);
 
 const REPOSITORY = {
   'add.sh': 'echo $(($1 - $2))\n',

@@ -1,11 +1,9 @@
 import { createServer, type Server } from 'node:http';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startListening } from '../../support/start-listening.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message } from './support/script.js';
-
-jest.setTimeout(120_000);
 
 describe('behind a proxy', () => {
   let world: JourneyWorld;

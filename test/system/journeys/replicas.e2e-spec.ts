@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { type ApiClient, eventually, idsOf, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onLongWork, shell } from './support/script.js';
-
-jest.setTimeout(300_000);
 
 const STARTS = 6;
 const STEPS = 8;

@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { reservedPort } from '../../support/reserved-port.js';
 import { type ApiClient, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onMessage } from './support/script.js';
-
-jest.setTimeout(180_000);
 
 describe('an agent that calls another one', () => {
   let world: JourneyWorld;

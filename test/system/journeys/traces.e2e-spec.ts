@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type CollectedSpan, FakeOtlpCollector } from '../../fakes/fake-otlp-collector.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { until } from '../../support/until.js';
 import { type ApiClient, eventually } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message } from './support/script.js';
-
-jest.setTimeout(300_000);
 
 const START = 'POST /api/v1/app-conversations';
 const JOB = /^process conversation-start$/;

@@ -20,11 +20,15 @@ const failedQuery = queryOptions({
   select: failedStarts,
 });
 
-/** Leaves out starts that were tried again since. */
+/** The newest start of each wish that came to nothing so far; one that is tried again stays in its place meanwhile. */
 function failedStarts(newestFirst: Start[]): Start[] {
-  const wishes = newestFirst.map((start) => JSON.stringify(bodyOfStart(start)));
-  return newestFirst.filter(({ status }, index) => status === 'ERROR' && wishes.indexOf(wishes[index] ?? '') === index);
+  const tries = [...Map.groupBy(newestFirst, wishOf).values()];
+  return tries.flatMap((starts) =>
+    starts.find(({ status }) => ENDED.includes(status))?.status === 'ERROR' ? starts.slice(0, 1) : [],
+  );
 }
+
+const wishOf = (start: Start): string => JSON.stringify(bodyOfStart(start));
 
 const WISHES = [
   'title',
@@ -63,7 +67,7 @@ export function FailedStarts({ text }: { text: string }) {
       <ul
         className="rows"
         children={failed.map((start) => (
-          <FailedStart key={start.id} start={start} />
+          <FailedStart key={wishOf(start)} start={start} />
         ))}
       />
     </section>
@@ -78,7 +82,8 @@ function titleOf({ request: { title, suggested_task: task, initial_message: mess
 
 function FailedStart({ start }: { start: Start }) {
   const again = useStart();
-  const { detail, request, created_at: at } = start;
+  const { detail, request, status, created_at: at } = start;
+  const isFailed = status === 'ERROR';
   // They are shown masked, and cannot be sent again.
   const hasSecrets = Object.keys(request.secrets ?? {}).length > 0;
   return (
@@ -86,9 +91,13 @@ function FailedStart({ start }: { start: Start }) {
       title={titleOf(start)}
       facts={[request.selected_repository, <Ago time={at} />, detail]}
       more={<StartProgress start={again} />}>
-      <Badge state={STATES.failed} />
+      <Badge state={isFailed ? STATES.failed : STATES.starting} />
       {!hasSecrets && (
-        <Button isBusy={again.isUnderWay} onClick={() => again.begin(bodyOfStart(start))} text="Try again" />
+        <Button
+          isBusy={again.isUnderWay || !isFailed}
+          onClick={() => again.begin(bodyOfStart(start))}
+          text="Try again"
+        />
       )}
     </Row>
   );

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { sandboxName } from './container.js';
@@ -13,7 +13,6 @@ const MEBIBYTE = 1024 * 1024;
 const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): beside each other', () => {
-  jest.setTimeout(90_000);
   let harness: DockerHarness;
   let backend: SandboxBackend;
 

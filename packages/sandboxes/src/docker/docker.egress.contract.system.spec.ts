@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { mkdir, readdir, rename, rm, symlink } from 'node:fs/promises';
@@ -19,7 +19,6 @@ const PORT = 3180;
 const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): with an egress proxy', () => {
-  jest.setTimeout(90_000);
   let harness: DockerHarness;
   let backend: SandboxBackend;
   let proxies: Server[];
@@ -199,8 +198,6 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): with an egress
 });
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): by the contract of backends', () => {
-  jest.setTimeout(90_000);
-
   describeSandboxEgress('docker', async () => {
     const harness = await DockerHarness.make('');
     return Object.assign(harness, {

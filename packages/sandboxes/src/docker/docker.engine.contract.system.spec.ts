@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { connect, createServer, type Server } from 'node:net';
 import {
@@ -17,7 +17,6 @@ const SIGNAL = new AbortController().signal;
 const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports, leftovers', () => {
-  jest.setTimeout(90_000);
   let harness: DockerHarness;
   let backend: SandboxBackend;
 

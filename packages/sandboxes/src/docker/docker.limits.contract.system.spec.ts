@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { SandboxBackend, SandboxLaunch } from '../sandbox-backend.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
@@ -17,7 +17,6 @@ const CROWD = `
 const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): limits', () => {
-  jest.setTimeout(90_000);
   let greedy: ImageVariant;
   let harness: DockerHarness;
   let backend: SandboxBackend;

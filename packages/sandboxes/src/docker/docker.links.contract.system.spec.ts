@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import type Docker from 'dockerode';
 import type { SandboxBackend, SandboxLaunch } from '../sandbox-backend.js';
@@ -15,7 +15,6 @@ const SERVICE = `require('node:http').createServer(async ({ url }, response) => 
 }).listen(3000)`;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): of a service in a container', () => {
-  jest.setTimeout(90_000);
   const network = `slipway-test-${randomBytes(6).toString('hex')}`;
   let harness: DockerHarness;
   let backend: SandboxBackend;

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { SandboxBackend } from '../sandbox-backend.js';
 import { FakeRegistry } from '../../../../test/fakes/fake-registry.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
@@ -11,7 +11,6 @@ const SIGNAL = new AbortController().signal;
 const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without our agent server', () => {
-  jest.setTimeout(90_000);
   let plain: ImageVariant;
   let harness: DockerHarness;
   let backend: SandboxBackend;
@@ -184,6 +183,6 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
       return harness;
     });
 
-    describeSandboxIsolation(shared, { isolated: true, samePaths: true, timeoutMs: 90_000 });
+    describeSandboxIsolation(shared, { isolated: true, samePaths: true });
   });
 });

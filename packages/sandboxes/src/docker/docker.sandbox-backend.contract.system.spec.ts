@@ -23,7 +23,6 @@ if (AGENT_IMAGE === '') {
     describeSandboxBackend('docker', () => DockerHarness.make(broken.image), {
       isolated: true,
       samePaths: true,
-      timeoutMs: 90_000,
     });
   });
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { SandboxBackendError, type SandboxLaunch } from '../sandbox-backend.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
@@ -16,7 +16,6 @@ const BUSY = '--import=data:text/javascript,for(;;)0';
 const describeInCluster = KUBECONFIG === '' ? describe.skip : describe;
 
 describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wrong', () => {
-  jest.setTimeout(120_000);
   let harness: KubernetesHarness;
 
   beforeEach(async () => {

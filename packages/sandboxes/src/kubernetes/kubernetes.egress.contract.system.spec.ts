@@ -1,7 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { TestCluster } from '../../../../test/kubernetes/support/test-cluster.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
@@ -48,7 +48,6 @@ const PROXY_POD = {
 };
 
 describeEnforced('kubernetes sandboxes with rules, in a cluster that enforces policies', () => {
-  jest.setTimeout(120_000);
   let harness: KubernetesHarness;
   let backend: KubernetesSandboxBackend;
   let web: Server;

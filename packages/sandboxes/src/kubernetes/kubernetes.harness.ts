@@ -19,7 +19,7 @@ export const KUBECONFIG = process.env['SLIPWAY_TEST_KUBECONFIG'] ?? '';
 export const AGENT_IMAGE = process.env['SLIPWAY_TEST_KUBERNETES_IMAGE'] ?? 'slipway-agent-server:trial';
 
 /** What pods promise, however they are reached. */
-export const PROMISES: SandboxPromises = { isolated: true, samePaths: true, timeoutMs: 90_000 };
+export const PROMISES: SandboxPromises = { isolated: true, samePaths: true };
 
 /** Ends before the agent server does anything. */
 const BROKEN = '--import=data:text/javascript,console.log(%22it%20is%20broken%22);process.exit(7)';

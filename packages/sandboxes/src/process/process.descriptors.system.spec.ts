@@ -3,12 +3,10 @@ import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { inheritedEnvironment } from '../../../../test/support/service-process.js';
 import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
-
-jest.setTimeout(60_000);
 
 const ISOLATIONS =
   spawnSync('bwrap', ['--version']).status === 0 ? (['none', 'bwrap'] as const) : (['none'] as const);

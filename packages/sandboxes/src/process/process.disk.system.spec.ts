@@ -3,13 +3,11 @@ import { existsSync, mkdtempSync, rmdirSync } from 'node:fs';
 import { chmod } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ProcessSandboxBackend } from './process.backend.js';
 import { sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
-
-jest.setTimeout(60_000);
 
 const SIGNAL = new AbortController().signal;
 const MEGABYTE = 1024 * 1024;

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { describe, jest } from '@jest/globals';
+import { describe } from '@jest/globals';
 import { reservedPort } from '../../../../test/support/reserved-port.js';
 import { describeSandboxEgress } from '../sandbox-backend.egress.contract.js';
 import { NETWORK_INTERFACE } from './sandbox-network.js';
@@ -15,8 +15,6 @@ const describeNetwork = NEEDED.every(([program, flag]) => spawnSync(program, [fl
   : describe.skip;
 
 describeNetwork('process sandboxes', () => {
-  jest.setTimeout(60_000);
-
   describeSandboxEgress('process', async () => {
     const harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
     return Object.assign(harness, {

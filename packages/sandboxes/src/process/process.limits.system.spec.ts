@@ -2,15 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { viewTree } from '@slipway/common/processes/end-processes.js';
 import { type Cgroups, findCgroups } from './cgroups.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import { sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
-
-jest.setTimeout(60_000);
 
 const SIGNAL = new AbortController().signal;
 const ISOLATIONS =

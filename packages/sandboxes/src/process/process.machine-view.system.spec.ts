@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -14,8 +14,6 @@ const PRIVATE_CONFIGURATION =
   'shadow gshadow sudoers sudoers.d ssh cron.d fstab hostname machine-id environment gitconfig npmrc pip.conf profile.d ssl/private pki/tls/private slipway docker systemd apt';
 
 const describeInBubblewrap = HAS_BUBBLEWRAP ? describe : describe.skip;
-jest.setTimeout(60_000);
-
 let harness: ProcessHarness;
 let client: SandboxClient;
 

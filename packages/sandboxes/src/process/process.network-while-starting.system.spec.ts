@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -9,8 +9,6 @@ import { SandboxFiles } from './sandbox-files.js';
 import { sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
-
-jest.setTimeout(60_000);
 
 const SIGNAL = new AbortController().signal;
 const isInstalled = ['bwrap', 'slirp4netns'].every(

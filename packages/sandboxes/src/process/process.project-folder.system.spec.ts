@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -12,7 +12,6 @@ const SIGNAL = new AbortController().signal;
 const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 
 (HAS_BUBBLEWRAP ? describe : describe.skip)('/workspace/project in bubblewrap', () => {
-  jest.setTimeout(60_000);
   let harness: ProcessHarness;
 
   beforeEach(async () => {

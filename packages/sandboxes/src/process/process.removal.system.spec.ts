@@ -2,13 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ProcessSandboxBackend } from './process.backend.js';
 import { commandLines } from '../../../../test/support/command-lines.js';
 import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
-
-jest.setTimeout(60_000);
 
 const SIGNAL = new AbortController().signal;
 /** Deeper than the longest path (PATH_MAX). */

@@ -8,13 +8,11 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 describeSandboxBackend('process, not isolated', async () => await processHarness('none'), {
   isolated: false,
   samePaths: false,
-  timeoutMs: 60_000,
 });
 
 if (HAS_BUBBLEWRAP) {
   describeSandboxBackend('process, in bubblewrap', async () => await processHarness('bwrap'), {
     isolated: true,
     samePaths: true,
-    timeoutMs: 60_000,
   });
 }

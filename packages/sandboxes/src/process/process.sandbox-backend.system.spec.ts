@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -13,8 +13,6 @@ import { sandboxFetch } from '../../../../test/support/sandbox-fetch.js';
 import { inheritedEnvironment } from '../../../../test/support/service-process.js';
 import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
-
-jest.setTimeout(60_000);
 
 const SIGNAL = new AbortController().signal;
 const ISOLATIONS =

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -24,7 +24,6 @@ const TOKEN = 'token-of-the-git-host';
 
 /** The agent server's own files are in the same folder as the workspace of tools, which see only the latter. */
 (HAS_BUBBLEWRAP ? describe : describe.skip)('tools that change the workspace under the agent server', () => {
-  jest.setTimeout(60_000);
   let folder: string;
   let files: SandboxFiles;
   let server: TestAgentServer;

@@ -143,6 +143,8 @@ export class JourneyWorld {
         RATE_LIMIT_PER_MINUTE: '0',
         LOG_REQUESTS: 'false',
         MAX_RUNNING_SANDBOXES: '20',
+        GIT_REQUEST_TIMEOUT_SECONDS: '60',
+        SUGGESTED_TASKS_TIMEOUT_SECONDS: '90',
         ALLOW_UNSANDBOXED: 'true',
         GITHUB_API_URL: this.github.origin,
         GITHUB_CLONE_URL: this.git.origin,
