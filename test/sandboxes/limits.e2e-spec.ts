@@ -23,6 +23,7 @@ describe('sandbox limits', () => {
       backend.script = { failure: null, exit: null, unresponsive: false, gate: null, progress: [] };
       me = new SandboxesClient(app.url, await app.createUser());
     });
+    afterEach(() => app.clock.resume());
     return started;
   }
 
@@ -83,6 +84,7 @@ describe('sandbox limits', () => {
       expect(refused.body).toMatchObject({ code: 'sandbox_limit', detail: expect.stringContaining('All 2') });
       expect(await me.resume(second.id)).toBe(429);
 
+      app.clock.stop();
       app.clock.advance(61_000);
       app.app.get(SandboxRepository).touch(third.id);
       await until(async () => {
@@ -373,6 +375,7 @@ describe('sandbox limits', () => {
         .box(id)
         .server?.removeAllListeners('request')
         .on('request', ({ socket }) => socket.destroy());
+      app.clock.stop();
       await reap();
       app.clock.advance(590_000);
       await reap();

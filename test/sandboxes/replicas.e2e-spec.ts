@@ -25,6 +25,7 @@ describe('sandboxes of several processes', () => {
   });
 
   afterEach(async () => {
+    first.clock.resume();
     await Promise.all(more.splice(0).map((app) => app.close()));
   });
 
@@ -93,7 +94,7 @@ describe('sandboxes of several processes', () => {
     const { id } = await me.running();
     const second = await join();
     const before = backend.calls.length;
-    second.clock.stop();
+    [first, second].forEach(({ clock }) => clock.stop());
     await leaveBehind(id, 'PAUSING');
     second.clock.advance(10_000);
     await new SandboxesClient(second.url, me.user).running();
@@ -321,6 +322,7 @@ describe('sandboxes of several processes', () => {
   it('fail when their host is lost before it started them', async () => {
     const { id } = await me.running();
     const { id: well } = await me.running();
+    first.clock.stop();
     await first.dataSource.query(
       `UPDATE sandboxes SET status = 'STARTING', host_id = 'lost', deadline_at = $2,
          lease_owner = NULL, lease_until = NULL WHERE id = $1`,
