@@ -23,6 +23,17 @@ class IndexAddresses9000000000000 implements MigrationInterface {
   }
 }
 
+/** Keeps what holds in the session of the migrations. */
+class NoteTimeout9000000000003 implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query(
+      `CREATE TABLE noted AS SELECT current_setting('idle_session_timeout') AS timeout`,
+    );
+  }
+
+  async down(): Promise<void> {}
+}
+
 class Sleep9000000000002 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query('SELECT pg_sleep(0.5)');
@@ -115,11 +126,16 @@ describe('a migration that lasts', () => {
   it('keeps its lock where the database ends sessions that do nothing', async () => {
     const database = await createEmptyDatabase();
     const url = new URL(database.url);
-    url.searchParams.set('options', '-c idle_session_timeout=100ms');
+    url.searchParams.set('options', '-c idle_session_timeout=1min');
+    await runMigrations(url.href, { migrations: [NoteTimeout9000000000003] });
+    const client = new Client({ connectionString: url.href });
+    await client.connect();
 
-    expect(await runMigrations(url.href, { migrations: [...MIGRATIONS, Sleep9000000000002] })).toContain(
-      Sleep9000000000002.name,
-    );
+    expect(
+      (await client.query(`SELECT timeout, current_setting('idle_session_timeout') AS usual FROM noted`))
+        .rows,
+    ).toEqual([{ timeout: '0', usual: '1min' }]);
+    await client.end();
     await database.drop();
   });
 
