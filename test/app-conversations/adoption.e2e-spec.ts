@@ -4,6 +4,7 @@ import request from 'supertest';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { toHexId } from '../../src/common/identifiers.js';
 import { MAX_IN_SANDBOX } from '../../src/v1/app-conversations/adoption/conversation-adoption.service.js';
+import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.worker.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -254,6 +255,8 @@ describe('an adopted conversation after a resume', () => {
     await sandboxes.call('POST', `/${sandboxId}/resume`);
     await sandboxes.reach(sandboxId, 'RUNNING');
     await until(async () => (await listed()).some((each) => each['id'] === toHexId(id)));
+    // What resumes conversations has looked before that, and looks again within seconds.
+    await app.app.get(ConversationResumeWorker).now();
     return { agent: box.server, id };
   }
 

@@ -48,11 +48,6 @@ describe('what an agent changed', () => {
   let agent: SeparateAgentServer;
   let conversation: { id: string; hex: string };
 
-  const git = (command: string): Promise<unknown> =>
-    agent.client.post('/api/bash/execute_bash_command', {
-      command: `git -c user.name=a -c user.email=a@b ${command}`,
-      cwd: agent.workspace,
-    });
   const write = (name: string, text: string): Promise<void> =>
     writeFile(path.join(agent.workspace, name), text);
 
@@ -64,9 +59,10 @@ describe('what an agent changed', () => {
     conversation = await rows.conversation(user.id, members, FOLLOWED_ELSEWHERE);
     await write('a.txt', 'old\n');
     await write('gone.txt', 'gone\n');
-    await git('init');
-    await git('add a.txt gone.txt');
-    await git('commit -m first');
+    await agent.client.post('/api/bash/execute_bash_command', {
+      command: 'git init && git add . && git -c user.name=a -c user.email=a@b commit -m first',
+      cwd: agent.workspace,
+    });
     await write('a.txt', 'new\n');
     await mkdir(path.join(agent.workspace, 'src'));
     await write('src/b.txt', 'a secret: hush-hush-51802\n');
@@ -278,12 +274,14 @@ describe('what a hostile agent server says of it', () => {
 
 it('is kept of a hundred conversations of a user', async () => {
   const repository = app.app.get(KeptChangesRepository, { strict: false });
-  const ids: string[] = [];
-  for (let index = 0; index < 101; index += 1) {
-    const { id } = await rows.conversation(user.id);
-    ids.push(id);
+  const made = await app.dataSource.query<{ id: string }[]>(
+    `INSERT INTO app_conversations (id, user_id, sandbox_id, sandbox_generation, working_dir)
+     SELECT gen_random_uuid(), $1, 'none', 1, '/workspace' FROM generate_series(1, 101) RETURNING id`,
+    [user.id],
+  );
+  for (const [index, { id }] of made.entries()) {
     await repository.keep(id, new Date(1_700_000_000_000 + index), { files: [], paths: null });
   }
   expect(await repository.countBy({ userId: user.id })).toBe(100);
-  expect(await countOf(ids[0] ?? '')).toBe(0);
+  expect(await countOf(made[0]?.id ?? '')).toBe(0);
 });

@@ -18,6 +18,7 @@ describe('a start whose host is lost', () => {
 
   beforeAll(() => {
     reaper = app.app.get(AbandonedStartsReaper);
+    app.clock.stop();
   });
 
   beforeEach(async () => {
@@ -108,8 +109,9 @@ describe('a start whose host is lost', () => {
     await reaper.now();
     await seen(0);
     await sweepAfter(GRACE_MS);
+    app.clock.advance(GRACE_MS);
     await app.dataSource.query('DELETE FROM sandbox_hosts WHERE id = $1', [HOST]);
-    await sweepAfter(GRACE_MS);
+    await reaper.now();
     expect(await statusOf(task)).toBe('WORKING');
 
     await sweepAfter(GRACE_MS - 10_000);

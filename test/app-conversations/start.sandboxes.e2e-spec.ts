@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
 import { descending } from '../../src/common/compare.js';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { SandboxesService } from '../../src/v1/sandboxes/sandboxes.service.js';
 import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -24,11 +25,13 @@ describe('starts and the sandboxes they need', () => {
   let user: TestUser;
   let client: StartsClient;
 
-  beforeEach(async () => {
+  const begin = async (): Promise<void> => {
     user = await app.createUser();
     client = new StartsClient(app, user);
     await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
-  });
+  };
+
+  beforeEach(begin);
 
   afterEach(() => {
     backend.gate.open();
@@ -113,121 +116,132 @@ describe('starts and the sandboxes they need', () => {
     expect(await other.sandboxes()).toEqual([]);
   });
 
-  describe('of a paused one', () => {
-    const paused = async (): Promise<StartTask> => {
-      const task = await client.reached(await client.start(say('say hello')), 'READY');
-      await until(async () => (await shown(task)).execution_status === 'finished');
-      await act(task.sandboxId, 'pause');
-      await stopped(task.sandboxId);
-      return task;
-    };
-    it('a message resumes it, and several do so once', async () => {
-      const task = await paused();
-      const service = app.app.get(SandboxesService);
-      const wake = jest.spyOn(service, 'wake');
-      backend.gate.close();
-      const sending = Promise.all([send(task, 'say one'), send(task, 'say two'), send(task, 'say three')]);
-      await until(() => wake.mock.calls.length === 3);
-      backend.gate.open();
-      const sent = await sending;
-      wake.mockRestore();
-      expect(sent.map(({ status, body }) => [status, body])).toEqual(
-        Array.from({ length: 3 }, () => [
-          200,
-          {
-            success: true,
-            sandbox_status: 'RUNNING',
-            message: 'The sandbox was paused, and was resumed for it.',
-          },
-        ]),
-      );
-      expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
-      await until(async () => (await generation(task)) === 2);
-      await until(async () => (await shown(task)).execution_status === 'finished');
-      const { body } = await send(task, 'say four').expect(200);
-      expect(body.message).toBeNull();
+  describe('of a conversation that has ended', () => {
+    let owner: [TestUser, StartsClient];
+    let task: StartTask;
+
+    beforeAll(async () => {
+      await begin();
+      owner = [user, client];
+      task = await client.reached(await client.start(say('say hello')), 'READY');
+      await finished();
     });
 
-    it('a look at its changes resumes it', async () => {
-      const task = await paused();
-      const { status } = await changes(task, '&resume=true');
-      // The folder of this conversation is no repository.
-      expect(status).not.toBe(409);
-      expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
+    beforeEach(() => {
+      [user, client] = owner;
     });
 
-    it('neither does so for who does not want that', async () => {
-      const task = await paused();
-      const { body } = await send(task, 'say one', '?resume=false').expect(409);
-      expect(body).toMatchObject({ code: 'sandbox_not_running' });
-      // What was kept of them when it stopped: the folder of this conversation is no repository.
-      expect((await changes(task, '&resume=false').expect(200)).body).toEqual([]);
-      expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
-    });
+    const finished = (): Promise<void> =>
+      until(async () => (await shown(task)).execution_status === 'finished');
 
-    it('a message is refused with the reason where it cannot be resumed', async () => {
-      const task = await paused();
-      const other = await busy();
-      const { body } = await send(task, 'say one').expect(429);
-      expect(body.code).toBe('sandbox_limit');
-      expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
-      await act(other.sandboxId, 'pause');
-    });
-  });
-
-  describe('of one that has failed', () => {
-    const ENDED = 'Before that: Its program ended by itself (exit code 0).';
-    const failed = async (): Promise<StartTask> => {
-      const task = await client.reached(await client.start(say('say hello')), 'READY');
-      await until(async () => (await shown(task)).execution_status === 'finished');
-      await backend.kill(task.sandboxId);
-      await until(async () => (await sandboxStatus(task.sandboxId)) === 'ERROR');
-      return task;
-    };
-    const detailOf = async ({ sandboxId }: StartTask): Promise<string | null | undefined> =>
-      (await client.sandboxes()).find(({ id }) => id === sandboxId)?.status_detail;
-
-    it('a message starts it again, and its detail says why', async () => {
-      const task = await failed();
-      const { body } = await send(task, 'say one').expect(200);
-      expect(body.message).toBe('The sandbox had failed, and was started again for it.');
-      expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
-      expect(await detailOf(task)).toContain(
-        `The sandbox had failed, and was started again for a message. ${ENDED}`,
-      );
-      await until(async () => (await shown(task)).execution_status === 'finished');
-    });
-
-    it('a look at its changes starts it again', async () => {
-      const task = await failed();
-      await changes(task, '&resume=false');
-      expect(await sandboxStatus(task.sandboxId)).toBe('ERROR');
-      await changes(task, '&resume=true');
-      expect(await detailOf(task)).toContain('was started again for its changes.');
-    });
-
-    it('another conversation starts it again', async () => {
-      const { sandboxId } = await failed();
-      const another = await client.reached(
-        await client.start({ ...say('say hello'), sandbox_id: sandboxId }),
-        'READY',
-      );
-      expect(another.notes).toEqual([
-        expect.stringContaining(
-          `The sandbox had failed, and was started again for another conversation. ${ENDED}`,
-        ),
-      ]);
-    });
-
-    it('is tried once for each message, and the answer says what happened', async () => {
-      const task = await failed();
-      backend.failure = 'There is no disk left.';
-      const { body } = await send(task, 'say one').expect(503);
-      expect(body).toMatchObject({
-        code: 'sandbox_not_running',
-        detail: 'The sandbox could not be started for a message: There is no disk left.',
+    describe('when it is paused', () => {
+      beforeEach(async () => {
+        await act(task.sandboxId, 'pause');
+        await stopped(task.sandboxId);
       });
-      expect(await detailOf(task)).toBe('There is no disk left.');
+
+      it('a message resumes it, and several do so once', async () => {
+        const before = (await generation(task)) ?? 0;
+        const service = app.app.get(SandboxesService);
+        const wake = jest.spyOn(service, 'wake');
+        backend.gate.close();
+        const sending = Promise.all([send(task, 'say one'), send(task, 'say two'), send(task, 'say three')]);
+        await until(() => wake.mock.calls.length === 3);
+        backend.gate.open();
+        const sent = await sending;
+        wake.mockRestore();
+        expect(sent.map(({ status, body }) => [status, body])).toEqual(
+          Array.from({ length: 3 }, () => [
+            200,
+            {
+              success: true,
+              sandbox_status: 'RUNNING',
+              message: 'The sandbox was paused, and was resumed for it.',
+            },
+          ]),
+        );
+        expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
+        await until(async () => (await generation(task)) === before + 1);
+        await finished();
+        const { body } = await send(task, 'say four').expect(200);
+        expect(body.message).toBeNull();
+      });
+
+      it('a look at its changes resumes it', async () => {
+        const { status } = await changes(task, '&resume=true');
+        // The folder of this conversation is no repository.
+        expect(status).not.toBe(409);
+        expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
+      });
+
+      it('neither does so for who does not want that', async () => {
+        const { body } = await send(task, 'say one', '?resume=false').expect(409);
+        expect(body).toMatchObject({ code: 'sandbox_not_running' });
+        // What was kept of them when it stopped: the folder of this conversation is no repository.
+        expect((await changes(task, '&resume=false').expect(200)).body).toEqual([]);
+        expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
+      });
+
+      it('a message is refused with the reason where it cannot be resumed', async () => {
+        const other = await busy();
+        const { body } = await send(task, 'say one').expect(429);
+        expect(body.code).toBe('sandbox_limit');
+        expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
+        await act(other.sandboxId, 'pause');
+      });
+    });
+
+    describe('when it has failed', () => {
+      const ENDED = 'Before that: Its program ended by itself (exit code 0).';
+      const detail = async (): Promise<string | null | undefined> =>
+        (await client.sandboxes()).find(({ id }) => id === task.sandboxId)?.status_detail;
+
+      beforeEach(async () => {
+        await act(task.sandboxId, 'resume');
+        await running(task.sandboxId);
+        await backend.kill(task.sandboxId);
+        await app.app.get(SandboxReconciler).now();
+        await until(async () => (await sandboxStatus(task.sandboxId)) === 'ERROR');
+      });
+
+      it('a message starts it again, and its detail says why', async () => {
+        const { body } = await send(task, 'say one').expect(200);
+        expect(body.message).toBe('The sandbox had failed, and was started again for it.');
+        expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
+        expect(await detail()).toContain(
+          `The sandbox had failed, and was started again for a message. ${ENDED}`,
+        );
+        await finished();
+      });
+
+      it('a look at its changes starts it again', async () => {
+        await changes(task, '&resume=false');
+        expect(await sandboxStatus(task.sandboxId)).toBe('ERROR');
+        await changes(task, '&resume=true');
+        expect(await detail()).toContain('was started again for its changes.');
+      });
+
+      it('another conversation starts it again', async () => {
+        const another = await client.reached(
+          await client.start({ ...say('say hello'), sandbox_id: task.sandboxId }),
+          'READY',
+        );
+        expect(another.notes).toEqual([
+          expect.stringContaining(
+            `The sandbox had failed, and was started again for another conversation. ${ENDED}`,
+          ),
+        ]);
+      });
+
+      it('is tried once for each message, and the answer says what happened', async () => {
+        backend.failure = 'There is no disk left.';
+        const { body } = await send(task, 'say one').expect(503);
+        expect(body).toMatchObject({
+          code: 'sandbox_not_running',
+          detail: 'The sandbox could not be started for a message: There is no disk left.',
+        });
+        expect(await detail()).toBe('There is no disk left.');
+      });
     });
   });
 

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { GuardedHttpClient, type GuardedRequestInit } from '../../src/common/http/guarded-http.client.js';
 import { BitbucketProvider } from '../../src/git-providers/bitbucket/bitbucket.provider.js';
 import type { CallBounds, ProviderWork } from '../../src/git-providers/git-provider.js';
@@ -16,7 +17,7 @@ const HOUR_MS = 60 * 60 * 1000;
 /** Sees how many calls are open at once, which no server can see exactly. */
 class CountingHttpClient extends GuardedHttpClient {
   peak = 0;
-  private open = 0;
+  open = 0;
 
   override async fetch(url: string | URL, init?: GuardedRequestInit): Promise<Response> {
     this.open += 1;
@@ -283,8 +284,14 @@ describe('BitbucketProvider', () => {
   it('keeps what it has when details do not come before the deadline', async () => {
     const fake = await start(twoWorkspaces());
     fake.injectFault({ kind: 'hang' }, { match: ({ path }) => path.endsWith('/1/statuses') });
-    const call = { signal: new AbortController().signal, deadlineAt: Date.now() + 2_000 };
-    const work = await provider.findWork({ token: TOKEN, host: null, ...call });
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date'] });
+    const working = findWork();
+    while (countOf(fake, /\/1\/statuses$/) === 0 || http.open > 1) {
+      await turn();
+    }
+    await jest.advanceTimersByTimeAsync(60_000);
+    jest.useRealTimers();
+    const work = await working;
     expect(work.gaps).toEqual(['timeout']);
     expect(work.changeRequests.map(({ number, failingChecks }) => [number, failingChecks])).toEqual([
       [3, 'no'],

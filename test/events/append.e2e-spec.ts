@@ -5,6 +5,7 @@ import { EventRepository } from '../../src/v1/events/store/event.repository.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { UncountedEventsWorker } from '../../src/v1/events/store/uncounted-events.worker.js';
 import { toStorable } from '../../src/v1/events/store/storable-event.js';
+import { FollowedConversation } from '../../src/v1/events/followed-conversation.entity.js';
 import { type LogProgress, NO_ROOM } from '../../src/v1/events/followed-conversation.repository.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
@@ -85,6 +86,26 @@ describe('events that go on after where their log is believed to end', () => {
     await Promise.all(['c', 'cd', 'cde', 'cdef'].map((letters) => store(letters, after)));
 
     expect((await stored()).letters).toBe('abcdef');
+  });
+
+  it('tell that what waited was read, also where the run is over in the same events', async () => {
+    const row = { id };
+    const logs = app.dataSource.getRepository(FollowedConversation);
+    const told = ['running', 'finished'].map((value, index) =>
+      Object.assign({}, eventsOf('cd')[index], {
+        kind: 'ConversationStateUpdateEvent',
+        key: 'execution_status',
+        value,
+      }),
+    );
+    await logs.update(row, { executionStatus: 'finished', unreadMessages: 99, unreadBytes: 7 });
+    await app.app.get(EventStore).store(id, told, end(2, 'b'));
+
+    expect(await logs.findOneBy(row)).toMatchObject({
+      executionStatus: 'finished',
+      unreadMessages: 0,
+      unreadBytes: 0,
+    });
   });
 
   it('are not stored when the conversation was removed', async () => {

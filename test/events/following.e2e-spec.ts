@@ -183,16 +183,15 @@ describe('following a log', () => {
     const info = agent.conversations.get(id)?.info ?? {};
     info['execution_status'] = 'running';
     await openLog(service, service.user.id, sandbox, id);
-    await until(async () => (await row())['title'] === 'From the agent server');
+    const told = { executionStatus: 'running', title: 'From the agent server' };
+    await until(() => Object.assign({}, ...states).title === told.title);
 
     expect(await row()).toMatchObject({
-      execution_status: 'running',
+      execution_status: told.executionStatus,
       metrics: { model_name: 'm', accumulated_cost: 0.5 },
+      title: told.title,
     });
-    expect(Object.assign({}, ...states)).toMatchObject({
-      executionStatus: 'running',
-      title: 'From the agent server',
-    });
+    expect(Object.assign({}, ...states)).toMatchObject(told);
     expect(stored).toEqual(await ids());
 
     // A server that does not write its status into the log.

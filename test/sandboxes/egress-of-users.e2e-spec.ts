@@ -20,6 +20,7 @@ import { type TestUser } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
+import { untilBlocked } from '../support/until-blocked.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const backend = new InProcessSandboxBackend();
@@ -403,8 +404,7 @@ describe('what is denied', () => {
     const denials = app.app.get(EgressDenialRepository, { strict: false });
     await denials.tellBegun(begins.manager, randomUUID(), task.sandboxId);
     const reported = report(task.sandboxId, { ...DENIED, phase: 'setup' });
-    const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-    await until(async () => (await app.dataSource.query<object[]>(waiting)).length === 1);
+    await untilBlocked(app.dataSource);
     await begins.commitTransaction();
     await begins.release();
     await reported;

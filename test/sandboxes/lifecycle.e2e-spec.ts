@@ -44,6 +44,8 @@ describe('the life of a sandbox', () => {
   const heardOf = (id: string): string[] =>
     heard.filter((line) => line.includes(id)).map((line) => line.replace(` ${id}`, ''));
   const reconcile = () => app.app.get(SandboxReconciler).now();
+  /** Has workers look at once, as they do by themselves within a second. */
+  const wake = () => app.app.get(SandboxLifecycleRepository).leases.wake();
   /** A start that does not finish by itself. */
   const heldStart = async (): Promise<string> => {
     backend.script.gate = new Promise<void>(() => undefined);
@@ -128,7 +130,10 @@ describe('the life of a sandbox', () => {
       backend.boxes.delete(id);
       await me.resume(id);
 
-      await until(async () => (await rowOf(id)).status === 'MISSING');
+      await until(async () => {
+        await reconcile();
+        return (await rowOf(id)).status === 'MISSING';
+      });
       expect((await me.get(id))?.status_detail).toContain('files are gone');
     });
   });
@@ -210,6 +215,7 @@ describe('the life of a sandbox', () => {
       await until(async () => (await rowOf(id)).lease_owner === null);
       expect((await rowOf(id)).status).toBe('PAUSING');
       app.clock.advance(121_000);
+      await wake();
 
       expect((await me.reach(id, 'ERROR')).status_detail).toContain('could not be stopped: The engine');
       expect(await answer).toBe(200);
@@ -271,6 +277,7 @@ describe('the life of a sandbox', () => {
       expect(await app.app.get(SandboxKeyQueries).find(key)).toBeNull();
       backend.broken = null;
       app.clock.advance(6_000);
+      await wake();
 
       await until(async () => (await rows(id)).length === 0);
       expect(heardOf(id)).toContain('before reachable');
@@ -449,6 +456,7 @@ describe('the life of a sandbox', () => {
       const { id } = await me.running();
       backend.replaced.add(id);
       await backend.end(id, { code: null, signal: null, outOfMemory: false });
+      await reconcile();
       await me.reach(id, 'ERROR');
       await until(async () => {
         await reconcile();
@@ -469,8 +477,10 @@ describe('the life of a sandbox', () => {
       backend.pauseGate = gate.promise;
       await backend.move(stopping);
       const before = backend.calls.length;
+      void reconcile();
       await until(() => backend.calls.slice(before).includes(`pause ${stopping}`));
       await backend.end(ending, { code: 1, signal: null, outOfMemory: false });
+      void reconcile();
 
       await me.reach(ending, 'ERROR');
       backend.pauseGate = null;

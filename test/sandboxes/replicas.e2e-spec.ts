@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../../src/config/config.error.js';
 import { DatabaseNotifications } from '../../src/database/notifications/database-notifications.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
@@ -6,6 +6,7 @@ import { HostRegistry } from '../../src/v1/sandboxes/host-identity.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxEvents, SANDBOXES_CHANNEL } from '../../src/v1/sandboxes/sandbox-events.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
+import { SandboxLifecycleRepository } from '../../src/v1/sandboxes/sandbox-lifecycle.repository.js';
 import { SandboxWorker } from '../../src/v1/sandboxes/lifecycle/sandbox.worker.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -25,15 +26,21 @@ describe('sandboxes of several processes', () => {
   });
 
   afterEach(async () => {
+    first.clock.resume();
     await Promise.all(more.splice(0).map((app) => app.close()));
   });
 
   async function join(environment: Record<string, string> = {}): Promise<TestApp> {
     const app = await createTestApp(environment, first.databaseUrl, { sandboxBackend: backend });
-    // As on one machine: a process whose clock is a minute ahead takes every lease for one that has ended.
-    app.clock.advance(first.clock.now() - app.clock.now());
+    agree(app);
     more.push(app);
     return app;
+  }
+
+  /** As on one machine: a process whose clock is a minute ahead takes every lease for one that has ended. */
+  function agree({ clock }: TestApp): void {
+    clock.resume();
+    clock.advance(first.clock.now() - clock.now());
   }
 
   /**
@@ -89,28 +96,6 @@ describe('sandboxes of several processes', () => {
     expect(await new SandboxesClient(second.url, me.user).get(id)).toMatchObject({ status: 'ERROR' });
   });
 
-  it('no process takes what another one works on', async () => {
-    const { id } = await me.running();
-    const second = await join();
-    const before = backend.calls.length;
-    second.clock.stop();
-    await leaveBehind(id, 'PAUSING');
-    second.clock.advance(10_000);
-    await new SandboxesClient(second.url, me.user).running();
-
-    expect(backend.calls.slice(before).filter((call) => call.endsWith(id))).toEqual([]);
-  });
-
-  it('one process works on a sandbox, however many there are', async () => {
-    await join();
-    await join();
-    const ids = (await Promise.all(Array.from({ length: 5 }, () => me.create()))).map(({ id }) => id);
-    await Promise.all(ids.map((id) => me.reach(id, 'RUNNING')));
-
-    expect(ids.map((id) => backend.callsOf(id))).toEqual(ids.map(() => ['start']));
-    expect(ids.map((id) => backend.box(id).starts)).toEqual([1, 1, 1, 1, 1]);
-  });
-
   it('a process takes one step at a time with a sandbox, even if its lease expired meanwhile', async () => {
     const { id } = await me.running();
     const gate = Promise.withResolvers<void>();
@@ -130,17 +115,6 @@ describe('sandboxes of several processes', () => {
     gate.resolve();
     await until(() => !backend.boxes.has(id));
     expect(backend.callsOf(id)).toEqual(['start', 'pause', 'remove']);
-  });
-
-  it('a removal through another process ends a start', async () => {
-    const second = await join();
-    backend.script.gate = new Promise<void>(() => undefined);
-    const { id } = await me.create();
-    await until(() => backend.callsOf(id).includes('start'));
-    expect(await new SandboxesClient(second.url, me.user).remove(id)).toBe(200);
-
-    await until(() => backend.callsOf(id).includes('remove'));
-    expect(await me.get(id)).toBeNull();
   });
 
   it('a removal waits for no start, however many there are', async () => {
@@ -271,34 +245,6 @@ describe('sandboxes of several processes', () => {
     expect(backend.callsOf(forgotten)).toEqual(['start']);
   });
 
-  it('are removed once when they have no row', async () => {
-    const { id } = await me.running();
-    const { launch } = backend.box(id);
-    await backend.startUnknown({ ...launch, id: 'Orphan' }, Date.now() - 3_600_000);
-    const second = await join();
-    await reconcile(second);
-    await until(() => !backend.boxes.has('Orphan'));
-    await reconcile(second);
-
-    expect(backend.callsOf('Orphan')).toEqual(['remove']);
-  });
-
-  it('are stopped once when their rows say that they do not run', async () => {
-    const { id } = await me.running();
-    await me.pause(id);
-    await me.reach(id, 'PAUSED');
-    await until(() => backend.box(id).server === null);
-    const { launch } = backend.box(id);
-    await backend.startUnknown(launch, Date.now());
-    const before = backend.callsOf(id).length;
-    const second = await join();
-    await reconcile(second);
-    await until(() => backend.box(id).server === null);
-    await reconcile(second);
-
-    expect(backend.callsOf(id).slice(before)).toEqual(['pause']);
-  });
-
   it.each([
     ['STARTING', 0, 'RUNNING', 1],
     // After a resume it is unknown whether the program still runs with the key from before it.
@@ -311,6 +257,7 @@ describe('sandboxes of several processes', () => {
       const { id } = await me.running();
       await leaveBehind(id, left, generation);
       first.clock.advance(15_001);
+      await first.app.get(SandboxLifecycleRepository).leases.wake();
 
       await me.reach(id, reached);
       await until(() => (backend.boxes.get(id)?.server ?? null) === null || reached === 'RUNNING');
@@ -321,6 +268,7 @@ describe('sandboxes of several processes', () => {
   it('fail when their host is lost before it started them', async () => {
     const { id } = await me.running();
     const { id: well } = await me.running();
+    first.clock.stop();
     await first.dataSource.query(
       `UPDATE sandboxes SET status = 'STARTING', host_id = 'lost', deadline_at = $2,
          lease_owner = NULL, lease_until = NULL WHERE id = $1`,
@@ -371,16 +319,81 @@ describe('sandboxes of several processes', () => {
     await first.dataSource.query(`DELETE FROM sandbox_hosts WHERE id = 'watched'`);
   });
 
-  it('are paused once when nobody uses them', async () => {
-    const { id } = await me.running();
-    backend.box(id).idleSeconds = 4_000;
-    const second = await join();
-    [first, second].forEach(({ clock }) => clock.advance(3_600_000));
-    await Promise.all([first, second].map((app) => app.app.get(IdleReaper).reap()));
-    await me.reach(id, 'PAUSED');
-    await Promise.all([first, second].map((app) => app.app.get(IdleReaper).reap()));
+  describe('of which another one runs', () => {
+    let second: TestApp;
 
-    expect(backend.callsOf(id)).toEqual(['start', 'pause']);
+    beforeAll(async () => {
+      second = await createTestApp({}, first.databaseUrl, { sandboxBackend: backend });
+    });
+    beforeEach(() => agree(second));
+    afterAll(() => second.close());
+
+    it('no process takes what another one works on', async () => {
+      const { id } = await me.running();
+      const before = backend.calls.length;
+      [first, second].forEach(({ clock }) => clock.stop());
+      await leaveBehind(id, 'PAUSING');
+      second.clock.advance(10_000);
+      await new SandboxesClient(second.url, me.user).running();
+
+      expect(backend.calls.slice(before).filter((call) => call.endsWith(id))).toEqual([]);
+    });
+
+    it('one process works on a sandbox, however many there are', async () => {
+      await join();
+      const ids = (await Promise.all(Array.from({ length: 5 }, () => me.create()))).map(({ id }) => id);
+      await Promise.all(ids.map((id) => me.reach(id, 'RUNNING')));
+
+      expect(ids.map((id) => backend.callsOf(id))).toEqual(ids.map(() => ['start']));
+      expect(ids.map((id) => backend.box(id).starts)).toEqual([1, 1, 1, 1, 1]);
+    });
+
+    it('a removal through another process ends a start', async () => {
+      backend.script.gate = new Promise<void>(() => undefined);
+      const { id } = await me.create();
+      await until(() => backend.callsOf(id).includes('start'));
+      expect(await new SandboxesClient(second.url, me.user).remove(id)).toBe(200);
+
+      await until(() => backend.callsOf(id).includes('remove'));
+      expect(await me.get(id)).toBeNull();
+    });
+
+    it('are removed once when they have no row', async () => {
+      const { id } = await me.running();
+      const { launch } = backend.box(id);
+      await backend.startUnknown({ ...launch, id: 'Orphan' }, Date.now() - 3_600_000);
+      await reconcile(second);
+      await until(() => !backend.boxes.has('Orphan'));
+      await reconcile(second);
+
+      expect(backend.callsOf('Orphan')).toEqual(['remove']);
+    });
+
+    it('are stopped once when their rows say that they do not run', async () => {
+      const { id } = await me.running();
+      await me.pause(id);
+      await me.reach(id, 'PAUSED');
+      await until(() => backend.box(id).server === null);
+      const { launch } = backend.box(id);
+      await backend.startUnknown(launch, Date.now());
+      const before = backend.callsOf(id).length;
+      await reconcile(second);
+      await until(() => backend.box(id).server === null);
+      await reconcile(second);
+
+      expect(backend.callsOf(id).slice(before)).toEqual(['pause']);
+    });
+
+    it('are paused once when nobody uses them', async () => {
+      const { id } = await me.running();
+      backend.box(id).idleSeconds = 4_000;
+      [first, second].forEach(({ clock }) => clock.advance(3_600_000));
+      await Promise.all([first, second].map((app) => app.app.get(IdleReaper).reap()));
+      await me.reach(id, 'PAUSED');
+      await Promise.all([first, second].map((app) => app.app.get(IdleReaper).reap()));
+
+      expect(backend.callsOf(id)).toEqual(['start', 'pause']);
+    });
   });
 
   // Last: from here on it does no work, and then it writes no more heartbeats.

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { type LaunchTemplate, SandboxBackendUnavailableError } from '@slipway/sandboxes/sandbox-backend.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
+import { SandboxWorker } from '../../src/v1/sandboxes/lifecycle/sandbox.worker.js';
 import { WarmSandbox, WarmSandboxRepository } from '../../src/v1/sandboxes/warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from '../../src/v1/sandboxes/warm/warm-sandbox.keeper.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
@@ -383,8 +384,17 @@ describe('warm sandboxes of one service after another', () => {
       await app.close();
       await execute(database.url, `UPDATE sandboxes SET attempts = ${attempts}`);
       backend.script.gate = null;
-      jest.spyOn(backend, 'pause').mockRejectedValueOnce(new SandboxBackendUnavailableError('It is away.'));
+      const pauses = jest
+        .spyOn(backend, 'pause')
+        .mockRejectedValueOnce(new SandboxBackendUnavailableError('It is away.'));
       app = await open({ SANDBOX_CREDENTIALS: 'inside' });
+      const released = 'SELECT FROM sandboxes WHERE lease_owner IS NULL';
+      await until(
+        async () =>
+          pauses.mock.calls.length > 0 && (await app.dataSource.query<unknown[]>(released)).length === 1,
+      );
+      app.clock.advance(5_000);
+      await app.app.get(SandboxWorker).now();
       await new SandboxesClient(app.url, user).reach(warm, 'RUNNING');
       expect(backend.callsOf(warm)).toEqual(['warm', 'start', 'pause', 'pause', 'resume']);
       expect(backend.box(warm).launch.egress).toBeUndefined();

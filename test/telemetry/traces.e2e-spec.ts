@@ -48,7 +48,7 @@ describe('the trace of a start', () => {
     await collector.close();
   });
 
-  /** The spans of the caller's trace, once the job of its start has ended. */
+  /** The spans of the caller's trace, once the job of its start has ended, and that of its sandbox. */
   async function traceOf(headers: Record<string, string>, body: object): Promise<CollectedSpan[]> {
     const { body: task } = await request(app.url)
       .post(START)
@@ -56,13 +56,13 @@ describe('the trace of a start', () => {
       .send(body)
       .expect(200);
     await new StartsClient(app, user).reached({ id: jsonText(task, 'id') ?? '' }, 'READY');
-    const jobOf = () =>
-      collector.spans.find(({ name, traceId }) => name === 'process conversation-start' && isTrace(traceId));
+    const hasEnded = (job: string) =>
+      collector.spans.some(({ name, traceId }) => name === job && isTrace(traceId));
     const server = () =>
       collector.named(`POST ${START}`).find(({ attributes }) => attributes['slipway.request.id'] === id);
     const id = headers['X-Request-Id'];
     const isTrace = (traceId: string) => traceId === server()?.traceId;
-    await until(() => jobOf() !== undefined);
+    await until(() => ['process conversation-start', 'start sandbox'].every(hasEnded));
     return collector.spans.filter(({ traceId }) => isTrace(traceId));
   }
 

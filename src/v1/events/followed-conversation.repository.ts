@@ -45,15 +45,15 @@ const MAX_COST = 1_000_000;
 const UPDATE_STATE = `
   UPDATE followed_conversations f
   SET execution_status = coalesce($2, f.execution_status),
-      unread_messages = CASE WHEN $2 = 'running' THEN 0 ELSE f.unread_messages END,
-      unread_bytes = CASE WHEN $2 = 'running' THEN 0 ELSE f.unread_bytes END,
+      unread_messages = CASE WHEN $9 THEN 0 ELSE f.unread_messages END,
+      unread_bytes = CASE WHEN $9 THEN 0 ELSE f.unread_bytes END,
       metrics = coalesce(old.given, f.metrics),
       title = coalesce($4, f.title),
       result = coalesce($5::jsonb, f.result),
       error = CASE WHEN $6 THEN $7::jsonb ELSE f.error END,
       updated_at = now()
   FROM (
-    SELECT id, execution_status, metrics, title, result, error, $3::jsonb || jsonb_build_object('accumulated_cost',
+    SELECT id, execution_status, metrics, title, result, error, unread_messages, $3::jsonb || jsonb_build_object('accumulated_cost',
         CASE WHEN ($3::jsonb ->> 'accumulated_cost')::float8
           BETWEEN coalesce((metrics ->> 'accumulated_cost')::float8, 0) AND ${MAX_COST}
         THEN $3::jsonb -> 'accumulated_cost' ELSE coalesce(metrics -> 'accumulated_cost', '0') END) AS given
@@ -65,7 +65,8 @@ const UPDATE_STATE = `
       OR coalesce(old.given, old.metrics) IS DISTINCT FROM old.metrics
       OR coalesce($4, old.title) IS DISTINCT FROM old.title
       OR coalesce($5::jsonb, old.result) IS DISTINCT FROM old.result
-      OR ($6 AND $7::jsonb IS DISTINCT FROM old.error))
+      OR ($6 AND $7::jsonb IS DISTINCT FROM old.error)
+      OR ($9 AND old.unread_messages > 0))
   RETURNING f.user_id, f.sandbox_id, f.execution_status IS DISTINCT FROM old.execution_status AS status_changed,
     f.metrics IS DISTINCT FROM old.metrics AS metrics_changed,
     f.title IS DISTINCT FROM old.title AS title_changed, f.error, f.metrics, old.metrics AS metrics_before`;
@@ -325,7 +326,7 @@ export class FollowedConversationRepository {
   private async change(
     manager: EntityManager,
     id: string,
-    { executionStatus, metrics, title, result, error }: ObservedState,
+    { executionStatus, hasRun, metrics, title, result, error }: ObservedState,
     before?: LogProgress,
   ): Promise<StateChanges | null> {
     const [rows] = await manager.query<[StateChanges[], number]>(UPDATE_STATE, [
@@ -337,6 +338,7 @@ export class FollowedConversationRepository {
       error !== undefined,
       error ? JSON.stringify(error) : null,
       before?.version ?? null,
+      hasRun === true || executionStatus === 'running',
     ]);
     const [changes] = rows;
     if (changes?.status_changed === true || changes?.metrics_changed === true) {

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { AgentServerWatch, type LinkedEvent, LinkedEvents } from '../../agent-servers/agent-server.watch.js';
 import type { LogProgress } from '../followed-conversation.repository.js';
@@ -154,7 +154,8 @@ export class LogReader {
     if (this.stopped.signal.aborted) {
       return;
     }
-    this.failures += 1;
+    // A sandbox is ended for that, and is not asked once more before that has happened.
+    this.failures += error instanceof ResponseTooLargeError ? Infinity : 1;
     this.syncRequested = true;
     this.stateAt = -Infinity;
     this.stateDueAt = -Infinity;

@@ -26,11 +26,15 @@ describe('stateInEvents', () => {
   it.each<[string, AgentEvent[], object]>([
     ['nothing', [], {}],
     ['another kind', [{ ...update('execution_status', 'running'), kind: 'PauseEvent', source: 'user' }], {}],
-    ['a status', [update('execution_status', 'running')], { executionStatus: 'running', error: null }],
+    [
+      'a status',
+      [update('execution_status', 'running')],
+      { executionStatus: 'running', hasRun: true, error: null },
+    ],
     [
       'the last status',
       [update('execution_status', 'running'), update('execution_status', 'paused')],
-      { executionStatus: 'paused', error: null },
+      { executionStatus: 'paused', hasRun: true, error: null },
     ],
     ['no status that is unknown', [update('execution_status', 'dreaming')], {}],
     ['metrics', [update('stats', { usage_to_metrics: { agent: USAGE } })], { metrics: METRICS }],

@@ -20,6 +20,8 @@ const MAX_DETAIL_LENGTH = 2_000;
 /** Members that were not observed are absent. */
 export interface ObservedState {
   executionStatus?: ConversationStatus;
+  /** Its agent has worked, whatever its status is by now. */
+  hasRun?: true;
   /** Null: the earlier error is over. */
   error?: ConversationFailure | null;
   metrics?: MetricsSnapshot;
@@ -73,6 +75,7 @@ function resultOf({ tool_name: tool, action, tool_call: call }: ActionEvent): Ob
 export function stateOf(remote: RemoteConversation | null): ObservedState {
   return {
     ...(remote && { executionStatus: remote.status, ...(!hasFailed(remote.status) && { error: null }) }),
+    ...(remote?.status === 'running' && { hasRun: true }),
     ...(remote?.metrics && { metrics: storableJson(remote.metrics) }),
     ...(remote?.title !== undefined && remote.title !== null && { title: storableText(remote.title) }),
   };
