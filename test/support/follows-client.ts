@@ -74,7 +74,8 @@ export class FollowsClient {
     await this.work();
   }
 
-  private async work(): Promise<void> {
+  /** One turn in all applications at once, and the looks that it begins. */
+  async work(): Promise<void> {
     await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).now()));
   }
 
