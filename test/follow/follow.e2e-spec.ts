@@ -1,6 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { FollowWorker } from '../../src/follow/follow.worker.js';
 import {
   FollowedPullRequestRepository,
   LOOKS_OF_A_USER,
@@ -13,7 +12,7 @@ import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js'
 import { sampleWorld } from '../fakes/sample-world.js';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { FollowsClient, type FollowingConversation } from '../support/follows-client.js';
+import { FollowsClient, type FollowingConversation, withoutOwnLooks } from '../support/follows-client.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { StartsClient } from '../support/starts-client.js';
@@ -45,11 +44,9 @@ beforeAll(async () => {
     FOLLOW_POLL_SECONDS: String(POLL_MS / 1_000),
     MAX_RUNNING_SANDBOXES: '3',
   };
-  // A turn between a change and the look of a test would hold the row: these look when they are told.
-  const bootstrap = jest.spyOn(FollowWorker.prototype, 'onApplicationBootstrap').mockReturnValue();
-  app = await createTestApp(environment, undefined, { sandboxBackend: backend });
-  second = await createTestApp(environment, app.databaseUrl, { sandboxBackend: backend });
-  bootstrap.mockRestore();
+  const replica = (url?: string) => createTestApp(environment, url, { sandboxBackend: backend });
+  app = await withoutOwnLooks(replica);
+  second = await withoutOwnLooks(() => replica(app.databaseUrl));
 });
 
 beforeEach(async () => {
