@@ -128,6 +128,7 @@ describe('the login of a device', () => {
   });
 
   it('tells a device that asks too often to slow down, by up to half a minute', async () => {
+    app.clock.stop();
     const { device_code: device } = await begin();
     const intervals: unknown[] = [];
     for (let polls = 0; polls < 8; polls += 1) {
@@ -136,6 +137,7 @@ describe('the login of a device', () => {
     expect(intervals).toEqual([5, 10, 15, 20, 25, 30, 30, 30]);
     advance(30_000);
     expect((await poll(device)).body).toEqual(refusedWith('authorization_pending'));
+    app.clock.resume();
   });
 
   it('ends after ten minutes, for the device and for the person', async () => {

@@ -42,10 +42,11 @@ describe('one-time codes of the web application', () => {
   });
 
   it('expire after ten minutes', async () => {
+    app.clock.stop();
     const [early, late] = [codes.issue(app.user.key, 'key'), codes.issue(app.user.key, 'key')];
-    app.clock.advance(TEN_MINUTES_MS - 10_000);
+    app.clock.advance(TEN_MINUTES_MS - 1);
     await exchange(early).expect(200);
-    app.clock.advance(10_000);
+    app.clock.advance(1);
 
     await exchange(late).expect(401);
   });

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
@@ -267,6 +267,9 @@ describe('sessions', () => {
   });
 
   describe('the end', () => {
+    beforeEach(() => app.clock.stop());
+    afterEach(() => app.clock.resume());
+
     it('comes with signing out, which needs the token', async () => {
       const browser = await open(app.user);
       await request(app.url).post('/auth/logout').set(browser.headers).expect(403);

@@ -1,6 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
+import { RunSettler } from '../../src/automations/runs/run-settler.js';
 import { AutomationEventRepository } from '../../src/automations/events/automation-event.repository.js';
 import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
 import { AuditClient } from '../support/audit-client.js';
@@ -42,8 +43,11 @@ beforeAll(async () => {
     { id: '72', login: 'reader', permission: 'read' },
   ];
   const environment = { ...hosts.environment, AUTOMATION_EVENT_BYTES: String(MAX_BYTES) };
+  // There are no sandboxes: runs would end at some moment of the tests.
+  const bootstrap = jest.spyOn(RunSettler.prototype, 'onApplicationBootstrap').mockResolvedValue();
   app = await createTestApp(environment);
   second = await createTestApp(environment, app.databaseUrl);
+  bootstrap.mockRestore();
 });
 
 beforeEach(async () => {

@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { parseHexId } from '../../src/common/identifiers.js';
+import type { MetricsSnapshot } from '@slipway/agent-protocol/conversation-api.js';
 import { ScheduleWorker } from '../../src/automations/definitions/schedule.worker.js';
 import { AutomationRunRepository } from '../../src/automations/runs/automation-run.repository.js';
 import { AutomationRunWorker } from '../../src/automations/runs/automation-run.worker.js';
 import { RunSettler } from '../../src/automations/runs/run-settler.js';
+import { AppConversation } from '../../src/v1/app-conversations/conversation.entity.js';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -51,6 +52,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  backend.failure = null;
   backend.gate.open();
   await app.dataSource.query('DELETE FROM automations');
 });
@@ -92,6 +94,16 @@ async function reached(id: string, status: string): Promise<Run> {
   return run as Run;
 }
 
+/** Begins one that ends without the work of an agent, as its sandbox does not start. */
+async function failed(id: string): Promise<void> {
+  backend.failure = 'there is none';
+  await dispatch(id);
+  await until(async () => {
+    await app.app.get(RunSettler).now();
+    return (await runs(id))[0]?.status === 'FAILED';
+  });
+}
+
 async function conversations(): Promise<string[]> {
   const rows = await app.dataSource.query<{ id: string }[]>(
     'SELECT app_conversation_id AS id FROM app_conversation_start_tasks WHERE user_id = $1',
@@ -108,6 +120,23 @@ async function budgets(): Promise<string[]> {
     [user.id],
   );
   return rows.map(({ budget }) => budget);
+}
+
+/** A conversation and one that it has started, which still works, with what each has cost; no reader replaces that. */
+async function family(address: string, cost: number): Promise<Record<'parent' | 'child', AppConversation>> {
+  const rows = new ConversationRows(app);
+  const { id: sandboxId } = await rows.sandbox(user.id, { address });
+  const metrics: MetricsSnapshot = {
+    model_name: 'm',
+    accumulated_cost: cost,
+    max_budget_per_task: null,
+    accumulated_token_usage: null,
+  };
+  const known = { ...FOLLOWED_ELSEWHERE, metrics };
+  const parent = await rows.conversation(user.id, { sandboxId }, { ...known, executionStatus: 'finished' });
+  const members = { sandboxId, parentConversationId: parent.id };
+  const child = await rows.conversation(user.id, members, { ...known, executionStatus: 'running' });
+  return { parent, child };
 }
 
 describe('a run', () => {
@@ -252,17 +281,13 @@ describe('a run', () => {
 
   it('that is stopped stops what its agent has started, and counts what all of them have cost', async () => {
     const id = await create();
-    await dispatch(id);
-    const parentConversationId = parseHexId(String((await reached(id, 'COMPLETED')).conversation_id));
+    await failed(id);
     const agentServer = await FakeServer.start(() => ({ status: 200, body: {} }));
-    const rows = new ConversationRows(app);
-    const { id: sandboxId } = await rows.sandbox(user.id, { address: agentServer.origin });
-    const working = { ...FOLLOWED_ELSEWHERE, executionStatus: 'running' as const };
-    const child = await rows.conversation(user.id, { sandboxId, parentConversationId }, working);
-    await app.dataSource.query(`UPDATE followed_conversations SET metrics = '{"accumulated_cost": 0.75}'`);
+    const { parent, child } = await family(agentServer.origin, 0.75);
     await app.dataSource.query(
-      `UPDATE automation_runs SET status = 'CANCELLED', stop_pending = true, cost = NULL WHERE automation_id = $1`,
-      [id],
+      `UPDATE automation_runs SET status = 'CANCELLED', stop_pending = true, cost = NULL, conversation_ids = ARRAY[$2::uuid]
+       WHERE automation_id = $1`,
+      [id, parent.id],
     );
     await app.app.get(RunSettler).now();
     expect(await runs(id)).toMatchObject([{ status: 'CANCELLED', cost: 1.5 }]);
@@ -279,9 +304,8 @@ describe('a run', () => {
     const working = { ...FOLLOWED_ELSEWHERE, executionStatus: 'running' as const };
     const held = await rows.conversation(user.id, { sandboxId }, working);
     const id = await create();
-    await dispatch(id);
-    await dispatch(id);
-    await until(async () => (await runs(id)).every(({ status }) => status === 'COMPLETED'));
+    await failed(id);
+    await failed(id);
     await app.dataSource.query(
       `WITH ordered AS (SELECT id, row_number() OVER (ORDER BY id) = 1 AS first FROM automation_runs)
        UPDATE automation_runs r SET status = CASE WHEN first THEN 'CANCELLED' ELSE 'RUNNING' END, stop_pending = first,
@@ -289,7 +313,12 @@ describe('a run', () => {
        FROM ordered WHERE ordered.id = r.id`,
       [held.id],
     );
-    await until(async () => (await runs(id)).some(({ status }) => status === 'COMPLETED'));
+    const settler = app.app.get(RunSettler);
+    await until(async () => {
+      // It goes on until the sandbox answers.
+      void settler.now();
+      return (await runs(id)).some(({ status }) => status === 'FAILED');
+    });
     const pauses = await new AuditClient(app).find({ action: 'conversation.pause', resource_id: held.hex });
     expect(pauses.map(({ outcome }) => outcome)).not.toContain('failed');
     await silent.close();
@@ -297,11 +326,9 @@ describe('a run', () => {
 
   it("may cost what is left of its automation's month, and waits for the next one when nothing is", async () => {
     const id = await create({ max_budget_per_month: 3 });
-    await dispatch(id);
-    await reached(id, 'COMPLETED');
+    await failed(id);
     await app.dataSource.query('UPDATE automation_runs SET cost = 2');
-    await dispatch(id);
-    await reached(id, 'COMPLETED');
+    await failed(id);
     expect(await budgets()).toEqual(['3', '1']);
     await app.dataSource.query('UPDATE automation_runs SET cost = 2');
     expect(await dispatch(id)).toMatchObject({
@@ -311,19 +338,15 @@ describe('a run', () => {
     await app.dataSource.query(
       `UPDATE automation_runs SET created_at = date_trunc('month', created_at, 'UTC') - interval '1 second'`,
     );
-    await dispatch(id);
-    await reached(id, 'COMPLETED');
+    await failed(id);
+    expect(await budgets()).toEqual(['3', '1', '3']);
   });
 
   it('counts what its conversation, and what that has started, cost after it', async () => {
     const id = await create({ max_budget_per_month: 3 });
-    await dispatch(id);
-    const { conversation_id } = await reached(id, 'COMPLETED');
-    const parentConversationId = parseHexId(String(conversation_id));
-    const rows = new ConversationRows(app);
-    const { id: sandboxId } = await rows.sandbox(user.id, { address: receiver.origin });
-    await rows.conversation(user.id, { sandboxId, parentConversationId }, FOLLOWED_ELSEWHERE);
-    await app.dataSource.query(`UPDATE followed_conversations SET metrics = '{"accumulated_cost": 1.5}'`);
+    await failed(id);
+    const { parent } = await family(receiver.origin, 1.5);
+    await app.dataSource.query('UPDATE automation_runs SET conversation_ids = ARRAY[$1::uuid]', [parent.id]);
     expect(await dispatch(id)).toMatchObject({
       status: 'SKIPPED',
       error_detail: expect.stringContaining('max_budget_per_month'),
@@ -357,9 +380,7 @@ describe('a run', () => {
 
   it('goes when it is old', async () => {
     const id = await create();
-    await dispatch(id);
-    await reached(id, 'COMPLETED');
-    await app.app.get(RunSettler).now();
+    await failed(id);
     expect(await app.dataSource.query('SELECT work FROM automation_runs')).toEqual([
       { work: { timeout: null } },
     ]);

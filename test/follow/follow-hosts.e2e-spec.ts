@@ -8,7 +8,7 @@ import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
-import { FollowsClient } from '../support/follows-client.js';
+import { FollowsClient, withoutOwnLooks } from '../support/follows-client.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { StartsClient } from '../support/starts-client.js';
 import { TokensClient } from '../support/tokens-client.js';
@@ -27,11 +27,12 @@ beforeAll(async () => {
   hosts = await startGitHosts();
   dataCenter = await startFakeBitbucketDataCenter(dataCenterWorld);
   backend = new InProcessSandboxBackend();
-  app = await createTestApp(
-    { ...hosts.environment, GIT_HOST_ALLOWLIST: dataCenter.origin, FOLLOW_POLL_SECONDS: '3600' },
-    undefined,
-    { sandboxBackend: backend },
-  );
+  const environment = {
+    ...hosts.environment,
+    GIT_HOST_ALLOWLIST: dataCenter.origin,
+    FOLLOW_POLL_SECONDS: '3600',
+  };
+  app = await withoutOwnLooks(() => createTestApp(environment, undefined, { sandboxBackend: backend }));
 });
 
 afterAll(async () => {

@@ -12,7 +12,7 @@ import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js'
 import { sampleWorld } from '../fakes/sample-world.js';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { FollowsClient, type FollowingConversation } from '../support/follows-client.js';
+import { FollowsClient, type FollowingConversation, withoutOwnLooks } from '../support/follows-client.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { StartsClient } from '../support/starts-client.js';
@@ -44,8 +44,9 @@ beforeAll(async () => {
     FOLLOW_POLL_SECONDS: String(POLL_MS / 1_000),
     MAX_RUNNING_SANDBOXES: '3',
   };
-  app = await createTestApp(environment, undefined, { sandboxBackend: backend });
-  second = await createTestApp(environment, app.databaseUrl, { sandboxBackend: backend });
+  const replica = (url?: string) => createTestApp(environment, url, { sandboxBackend: backend });
+  app = await withoutOwnLooks(replica);
+  second = await withoutOwnLooks(() => replica(app.databaseUrl));
 });
 
 beforeEach(async () => {
@@ -136,7 +137,8 @@ describe('a conversation that follows its pull request', () => {
     await follows.look(conversation);
     expect(await nextLook()).toBeGreaterThan(300);
     await opensPullRequest(conversation);
-    await until(async () => (await follows.state(conversation))?.pull_request !== null);
+    await follows.work();
+    expect((await follows.state(conversation))?.pull_request).not.toBeNull();
     hosts.worlds.github.changeRequests.pop();
   });
 
@@ -540,10 +542,12 @@ describe('a webhook of the organization', () => {
     const answered = await Promise.all([1, 2, 3].map(() => deliver(hook, checkRunDelivery(change, check))));
     // The fake says no time, so that these are one event.
     expect(new Set(answered.map(({ status }) => status))).toEqual(new Set([200, 202]));
-    await until(async () => (await follows.state(conversation))?.round === 1);
+    await follows.work();
+    expect(await follows.state(conversation)).toMatchObject({ round: 1 });
     await follows.idle(conversation);
     await deliver(hook, checkRunDelivery(change, check));
     await deliver(hook, commentDelivery(change, addComment(change, ALICE, 'And?')));
+    await follows.work();
     await until(async () => (await rounds(conversation)).length === 2);
     expect((await rounds(conversation)).at(-1)).not.toContain('The check');
   });
@@ -554,11 +558,8 @@ describe('a webhook of the organization', () => {
     await follows.look(conversation);
     const check = addCheck(change, 'test', { state: 'failed' });
     await deliver(hook, checkRunDelivery(change, check));
-    const [row] = await app.dataSource.query(
-      'SELECT next_look_at > now() AS later FROM followed_pull_requests WHERE conversation_id = $1',
-      [conversation.id],
-    );
-    expect(row).toEqual({ later: true });
+    await follows.work();
+    expect(await follows.state(conversation)).toMatchObject({ round: 0 });
   });
 });
 

@@ -4,6 +4,7 @@ import {
   ProviderTokenRepository,
 } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { untilBlocked } from '../support/until-blocked.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
 
@@ -23,13 +24,6 @@ describe('ProviderTokenRepository', () => {
 
   const storedToken = async (provider: string): Promise<string | undefined> =>
     (await client.stored()).find((credential) => credential.provider === provider)?.token;
-
-  const waitingForLocks = async (): Promise<number> => {
-    const [row] = await app.dataSource.query<{ waiting: number }[]>(
-      `SELECT count(*)::int AS waiting FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    );
-    return row?.waiting ?? 0;
-  };
 
   it('lists the hosts', async () => {
     expect([...(await repository.hosts(client.user.id))]).toEqual([
@@ -68,7 +62,7 @@ describe('ProviderTokenRepository', () => {
       replacing = Promise.all(
         successors.map((successor) => repository.replaceToken(client.user.id, 'gitlab', token, successor)),
       );
-      while ((await waitingForLocks()) < successors.length) {}
+      await untilBlocked(app.dataSource, successors.length);
     });
 
     const won = await replacing;

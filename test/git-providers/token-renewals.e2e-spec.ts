@@ -15,29 +15,31 @@ const CLIENT = { clientId: 'the-client', clientSecret: 'the-secret-of-the-client
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
+let hosts: GitHosts;
+let environment: Record<string, string>;
+let app: TestApp;
+let other: TestApp;
+
+beforeAll(async () => {
+  hosts = await startGitHosts();
+  const clients = ['GITHUB_APP_CLIENT', 'GITLAB_OAUTH_CLIENT', 'BITBUCKET_OAUTH_CLIENT'].map((name) => ({
+    [`${name}_ID`]: CLIENT.clientId,
+    [`${name}_SECRET`]: CLIENT.clientSecret,
+  }));
+  environment = Object.assign({ ...hosts.environment }, ...clients);
+  app = await createTestApp(environment);
+  other = await createTestApp(environment, app.databaseUrl);
+});
+
+afterAll(async () => {
+  await other.close();
+  await app.close();
+  await hosts.close();
+});
+
 describe.each(['github', 'gitlab', 'bitbucket'] as const)('tokens of OAuth at %s', (provider) => {
-  let hosts: GitHosts;
-  let environment: Record<string, string>;
-  let app: TestApp;
-  let other: TestApp;
   let user: TestUser;
 
-  beforeAll(async () => {
-    hosts = await startGitHosts();
-    const name = provider === 'github' ? 'GITHUB_APP_CLIENT' : `${provider.toUpperCase()}_OAUTH_CLIENT`;
-    environment = {
-      ...hosts.environment,
-      [`${name}_ID`]: CLIENT.clientId,
-      [`${name}_SECRET`]: CLIENT.clientSecret,
-    };
-    app = await createTestApp(environment);
-    other = await createTestApp(environment, app.databaseUrl);
-  });
-  afterAll(async () => {
-    await other.close();
-    await app.close();
-    await hosts.close();
-  });
   beforeEach(async () => {
     hosts.clearFaults();
     const world = hosts.worlds[provider];

@@ -133,6 +133,7 @@ describe('a notification', () => {
   });
 
   it('about the same conversation takes the place of one that has not arrived', async () => {
+    app.clock.stop();
     service.injectFault({ kind: 'status', status: 503 }, { times: 1 });
     await subscribe();
     await publish(event('conversation.waiting_for_confirmation'));
@@ -144,6 +145,7 @@ describe('a notification', () => {
   });
 
   it('is tried again when its service is busy, and not for longer than it is news', async () => {
+    app.clock.stop();
     service.injectFault({ kind: 'status', status: 503 });
     await subscribe();
     await publish(event('conversation.finished'));
@@ -161,6 +163,7 @@ describe('a notification', () => {
   });
 
   it('is not sent while its user is disabled, whose browsers are asked again afterwards', async () => {
+    app.clock.stop();
     service.injectFault({ kind: 'status', status: 503 }, { times: 1 });
     await subscribe();
     await publish(event('conversation.finished'));

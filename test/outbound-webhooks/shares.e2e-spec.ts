@@ -5,6 +5,7 @@ import {
   type ClaimedDelivery,
   WebhookDeliveryRepository,
 } from '../../src/outbound-webhooks/webhook-delivery.repository.js';
+import { WebhookDeliveryWorker } from '../../src/outbound-webhooks/webhook-delivery.worker.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { Gate } from '../support/gate.js';
@@ -34,9 +35,12 @@ beforeEach(async () => {
   receiver.requests.length = 0;
 });
 
+// What hangs would have places in the lane of the next test.
 afterEach(async () => {
   receiver.clearFaults();
   await app.dataSource.query('DELETE FROM webhook_endpoints');
+  receiver.hangUp();
+  await app.app.get(WebhookDeliveryWorker).now();
 });
 
 afterAll(async () => {
@@ -74,7 +78,7 @@ async function rowsOf(endpointId: string): Promise<number> {
 describe('users', () => {
   it('are sent to at once while servers of others take deliveries and never answer', async () => {
     receiver.injectFault({ kind: 'hang' }, { match: ({ path }) => path === '/hang' });
-    const others = await Promise.all(Array.from({ length: 8 }, async () => app.createUser()));
+    const others = await Promise.all(Array.from({ length: 4 }, async () => app.createUser()));
     const theirs = others.flatMap((other) => Array.from({ length: OF_A_USER }, () => other));
     await Promise.all(theirs.map((other) => create('/hang', {}, other)));
     await create('/quick');
@@ -83,7 +87,8 @@ describe('users', () => {
     await until(() => hanging() >= IN_LANE);
     await publish();
     await until(() => receiver.requests.some(({ path }) => path === '/quick'));
-    await until(() => hanging() === others.length * OF_A_USER);
+    // One that hangs for ten seconds is broken off, and comes again.
+    await until(() => hanging() >= others.length * OF_A_USER);
 
     // It was published last, and did not wait for its turn.
     const order = receiver.requests.map(({ path }) => path);

@@ -4,6 +4,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import request from 'supertest';
 import type { MetricsSnapshot } from '@slipway/agent-protocol/conversation-api.js';
 import { WebhookDeliveryRepository } from '../../src/outbound-webhooks/webhook-delivery.repository.js';
+import { WebhookDeliveryWorker } from '../../src/outbound-webhooks/webhook-delivery.worker.js';
 import { jsonBodyOf } from '../../src/common/openapi/invalid-input-example.js';
 import { buildOpenApiDocument } from '../../src/common/openapi/openapi-document.js';
 import type { WebhookEvent } from '../../src/outbound-webhooks/webhook-event.js';
@@ -398,9 +399,12 @@ describe('deliveries', () => {
     await publish();
     await until(async () => !(await isEnabled()));
 
+    // Those that wait would be sent first, one after the other.
+    await app.dataSource.query('DELETE FROM webhook_deliveries WHERE endpoint_id = $1', [id]);
     await call('patch', `/${id}`).send({ enabled: true }).expect(200);
     await publish();
-    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    await app.app.get(WebhookDeliveryWorker).now();
+    expect((await deliveries(id))[0]?.last_error).not.toBeNull();
     expect(await isEnabled()).toBe(true);
   });
 

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import request from 'supertest';
 import { FollowWorker } from '../../src/follow/follow.worker.js';
 import type { ProviderType } from '../../src/git-providers/git-provider.js';
@@ -23,6 +24,16 @@ interface ConversationAnswer {
   execution_status: string | null;
   session_api_key: string;
   follow: FollowStateDto | null;
+}
+
+/** Starts applications that look at pull requests when a test says so: a turn of their own may hold what it makes due. */
+export async function withoutOwnLooks<T>(start: () => Promise<T>): Promise<T> {
+  const bootstrap = jest.spyOn(FollowWorker.prototype, 'onApplicationBootstrap').mockReturnValue();
+  try {
+    return await start();
+  } finally {
+    bootstrap.mockRestore();
+  }
 }
 
 /** Conversations of one user that follow pull requests of a fake host. */
@@ -74,7 +85,8 @@ export class FollowsClient {
     await this.work();
   }
 
-  private async work(): Promise<void> {
+  /** One turn in all applications at once, and the looks that it begins. */
+  async work(): Promise<void> {
     await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).now()));
   }
 

@@ -379,15 +379,17 @@ describe('an agent with the key of its conversation', () => {
     }
     const others = [own.hex, parent.hex, beside.hex, conversation.hex, UNKNOWN, 'nonsense'];
     const tools = ['wait_for_conversation', 'get_result', 'get_changes', 'open_pull_request'];
+    const keyed = await connect({ ...user, key: own.key });
+    // A user's key that names a conversation may no more.
+    const named = await connect(user, { 'X-Slipway-Conversation': own.hex });
     for (const id of others) {
       for (const name of [...tools, 'stop_conversation', 'send_message']) {
         const given = { conversation_id: id, ...(name === 'send_message' && { message: 'Hello.' }) };
-        expect([id, name, await callAs(own.key, name, given)]).toMatchObject([id, name, NOT_FOUND]);
-        // A user's key that names a conversation may no more.
-        const named = await callAs(user.key, name, given, { 'X-Slipway-Conversation': own.hex });
-        expect([id, name, named]).toMatchObject([id, name, NOT_FOUND]);
+        expect([id, name, await call(name, given, keyed)]).toMatchObject([id, name, NOT_FOUND]);
+        expect([id, name, await call(name, given, named)]).toMatchObject([id, name, NOT_FOUND]);
       }
     }
+    await Promise.all([keyed.close(), named.close()]);
     // The header of another conversation adds nothing to a conversation's key.
     const claimed = { 'X-Slipway-Conversation': parent.hex };
     const given = { conversation_id: beside.hex };
