@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { processLives } from '../../../test/support/process-lives.js';
 import { temporaryFolder } from '../../../test/support/temporary-folder.js';
+import { pastDeadline } from '../../../test/support/past-deadline.js';
 import { until } from '../../../test/support/until.js';
 import { type RunCommandOptions, runCommand } from './process-tree.js';
 
@@ -25,10 +26,21 @@ async function run(script: string, options: Partial<RunCommandOptions> = {}) {
   return { ...result, ...output };
 }
 
-async function pidIn(file: string): Promise<number> {
-  const read = async () => (await readFile(file, 'utf8').catch(() => '')).trim();
-  await until(async () => (await read()) !== '');
-  return Number(await read());
+/** Runs what has no more time once it has written its pid. */
+async function runOut(script: string) {
+  const timeoutMs = 600_000;
+  return await pastDeadline(
+    async () => await run(script, { timeoutMs }),
+    async () => (await written()) !== '',
+    timeoutMs,
+  );
+}
+
+const written = async (): Promise<string> => (await readFile(folder('pid'), 'utf8').catch(() => '')).trim();
+
+async function pid(): Promise<number> {
+  await until(async () => (await written()) !== '');
+  return Number(await written());
 }
 
 describe('runCommand', () => {
@@ -65,11 +77,9 @@ describe('runCommand', () => {
   });
 
   it('kills the whole tree after the timeout, a setsid child too', async () => {
-    const result = await run(`setsid bash -c 'echo $$ > ${folder()}/pid; exec sleep 1000' & sleep 1000`, {
-      timeoutMs: 3_000,
-    });
+    const result = await runOut(`setsid bash -c 'echo $$ > ${folder()}/pid; exec sleep 1000' & sleep 1000`);
     expect(result).toMatchObject({ exitCode: null, timedOut: true });
-    expect(await processLives(await pidIn(`${folder()}/pid`))).toBe(false);
+    expect(await processLives(await pid())).toBe(false);
   });
 
   it('kills the tree when it is aborted, children without our marker too', async () => {
@@ -77,10 +87,10 @@ describe('runCommand', () => {
     const running = run(`env -i /bin/bash -c 'echo $$ > ${folder()}/pid; exec /bin/sleep 1000'; true`, {
       signal: aborter.signal,
     });
-    const pid = await pidIn(`${folder()}/pid`);
+    const id = await pid();
     aborter.abort();
     expect(await running).toMatchObject({ exitCode: null, timedOut: false });
-    expect(await processLives(pid)).toBe(false);
+    expect(await processLives(id)).toBe(false);
   });
 
   it('leaves nothing behind after a normal end, and does not wait for processes that hold the pipes', async () => {
@@ -88,19 +98,17 @@ describe('runCommand', () => {
       `setsid sleep 1000 & echo $! > ${folder()}/pid; until [ -s ${folder()}/pid ]; do :; done`,
     );
     expect(result.exitCode).toBe(0);
-    expect(await processLives(await pidIn(`${folder()}/pid`))).toBe(false);
+    expect(await processLives(await pid())).toBe(false);
   });
 
   // As `service` starts the daemons of Debian: without the environment, in a session of their own, and orphaned.
   it.each([
-    ['ends', 'true', 10_000],
-    ['takes too long', 'sleep 1000', 2_000],
-  ])('waits for no daemon that holds the pipes when a program %s', async (_, last, timeoutMs) => {
+    ['ends', 'true', run],
+    ['takes too long', 'sleep 1000', runOut],
+  ])('waits for no daemon that holds the pipes when a program %s', async (_, last, runIt) => {
     const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder()}/pid; exec /bin/sleep 1000'`;
-    const result = await run(`echo begun; ${daemon}; until [ -s ${folder()}/pid ]; do :; done; ${last}`, {
-      timeoutMs,
-    });
-    process.kill(await pidIn(`${folder()}/pid`));
+    const result = await runIt(`echo begun; ${daemon}; until [ -s ${folder()}/pid ]; do :; done; ${last}`);
+    process.kill(await pid());
     expect(result).toMatchObject({ timedOut: last !== 'true', stdout: 'begun\n' });
   });
 
@@ -111,8 +119,8 @@ describe('runCommand', () => {
     });
     expect(result.exitCode).toBe(0);
     // Its pipe is closed, which ends it.
-    const pid = await pidIn(`${folder()}/pid`);
-    await until(async () => !(await processLives(pid)));
+    const id = await pid();
+    await until(async () => !(await processLives(id)));
   });
 
   it('reads all output of a program that has ended, however slow its consumer is', async () => {

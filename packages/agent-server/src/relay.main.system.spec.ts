@@ -31,7 +31,7 @@ describe('relay.main', () => {
   });
 
   it('passes on a signal that comes as soon as there is a program', () => {
-    const script = 'trap "exit 5" TERM; kill -TERM $PPID; for i in $(seq 100); do sleep 0.01; done';
+    const script = 'trap "exit 5" TERM; kill -TERM $PPID; for i in $(seq 1000); do sleep 0.01; done';
     // One relay in three was too late when it listened after the start of its program.
     const statuses = Array.from({ length: 8 }, () => relay('sh', '-c', script).status);
     expect(statuses).toEqual(Array.from({ length: 8 }, () => 5));

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { engineSettings, MemoryEngineHost, NEVER_MS } from '../../../test/fakes/memory-engine-host.js';
+import { pastDeadline } from '../../../../../test/support/past-deadline.js';
 import { until } from '../../../../../test/support/until.js';
 import { toolEnvironment } from '../../tool-view.js';
 import type { EngineSettings } from '../agent-engine.js';
@@ -41,8 +44,8 @@ function hostFor(changes: Changes = {}, environment: Record<string, string> = {}
         model: null,
         sessionMode: null,
         authMethod: null,
-        startTimeoutMs: 20_000,
-        idleTimeoutMs: 20_000,
+        startTimeoutMs: NEVER_MS,
+        idleTimeoutMs: NEVER_MS,
         ...acp,
       },
     }),
@@ -540,9 +543,11 @@ describe('an agent that cannot be started', () => {
   });
 
   it('has a time limit, after which what it wrote is quoted', async () => {
-    const command = ['bash', '-c', 'echo Open this page to sign in >&2; exec sleep 60'];
-    await expect(engine.prepare(hostFor({ acp: { command, startTimeoutMs: 1_000 } }))).rejects.toThrow(
-      'did not begin within 1 seconds. It wrote: Open this page to sign in',
+    const script = `echo Open this page to sign in >&2; touch ${folder('written')}; exec sleep 1000`;
+    const host = hostFor({ acp: { command: ['bash', '-c', script] } });
+    const hasRead = async () => existsSync(folder('written')) && (await nextTurn(true));
+    await expect(pastDeadline(() => engine.prepare(host), hasRead, NEVER_MS)).rejects.toThrow(
+      'did not begin within 600 seconds. It wrote: Open this page to sign in',
     );
   });
 });

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import { NEVER_MS } from '../../../test/fakes/memory-engine-host.js';
 import { RemoteMcpServer } from '../../../test/fakes/mcp-servers/remote-mcp-server.js';
 import { until } from '../../../../../test/support/until.js';
 import type { Tool, ToolContext } from '../tool.js';
-import type { McpConnectionOptions } from './mcp-connection.js';
-import { McpToolbox } from './mcp-toolbox.js';
+import { McpToolbox, type McpToolboxOptions } from './mcp-toolbox.js';
 import { processLives } from '../../../../../test/support/process-lives.js';
 import { temporaryFolder } from '../../../../../test/support/temporary-folder.js';
 
@@ -28,13 +28,14 @@ afterEach(async () => {
   await remote.close();
 });
 
-function options(changes: Partial<McpConnectionOptions> = {}): McpConnectionOptions {
+function options(changes: Partial<McpToolboxOptions> = {}): McpToolboxOptions {
   return {
     workingDir: folder(),
     environment: { PATH: process.env['PATH'] ?? '' },
     checkUrl: async () => null,
     wrapper: [],
-    connectTimeoutMs: 20_000,
+    connectTimeoutMs: NEVER_MS,
+    slowAfterMs: NEVER_MS,
     ...changes,
   };
 }
@@ -103,18 +104,16 @@ describe('tool servers', () => {
       ...stdio(),
       missing: { command: 'no-such-program-anywhere' },
       gone: { url: 'http://127.0.0.1:9/mcp', transport: 'http' },
-      silent: { command: 'sleep', args: ['1000'] },
+      silent: { command: 'sleep', args: ['1000'], start_timeout_seconds: 0.05 },
     };
-    // The server that works may be slow to start.
-    await toolbox.connect(stdio(), options(), never);
-    const failures = await toolbox.connect(servers, options({ connectTimeoutMs: 3_000 }), never);
+    const failures = await toolbox.connect(servers, options(), never);
     expect(failures.every(({ code }) => code === 'McpServerUnavailable')).toBe(true);
     expect(failures.map(({ detail }) => detail).toSorted()).toEqual([
       expect.stringMatching(
         /^The tool server gone \(http:\/\/127\.0\.0\.1:9\/mcp\) cannot be used: fetch failed: .+/,
       ),
       expect.stringMatching(/^The tool server missing \(no-such-program-anywhere\) cannot be used: .*ENOENT/),
-      'The tool server silent (sleep) cannot be used: no response within 3 s',
+      'The tool server silent (sleep) cannot be used: no response within 0.05 s',
     ]);
     expect(await callTool('shout', { text: 'hi' })).toMatchObject({ is_error: false });
   });
