@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { pastDeadline } from '../../../../test/support/past-deadline.js';
 import { until } from '../../../../test/support/until.js';
 import { toolEnvironment } from '../tool-view.js';
@@ -320,6 +321,16 @@ describe('the terminal', () => {
       spawnSync('sh', ['-c', 'touch go; until [ -e printed ]; do :; done'], { cwd: folder() });
     const { text } = await runOut(command, [], false, print);
     expect(text).toContain('printed\n[The command was interrupted');
+  });
+
+  it('shows what a program wrote before it waits, read by then or not', async () => {
+    const ended = run('touch begun; until [ -e go ]; do :; done; echo printed; touch printed; read -r LINE');
+    await until(() => existsSync(folder('begun')));
+    // From here on, timers come before output, and this process stands still for longer than what waits is silent.
+    await nextTurn();
+    const print = 'touch go; until [ -e printed ]; do :; done; sleep 0.6';
+    spawnSync('sh', ['-c', print], { cwd: folder() });
+    expect((await ended).text).toMatch(/^printed\n\[The command goes on/);
   });
 
   it('interrupts a command that is aborted, with everything that it started', async () => {
