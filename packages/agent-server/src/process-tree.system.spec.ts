@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { processLives } from '../../../test/support/process-lives.js';
 import { temporaryFolder } from '../../../test/support/temporary-folder.js';
+import { pastDeadline } from '../../../test/support/past-deadline.js';
 import { until } from '../../../test/support/until.js';
 import { type RunCommandOptions, runCommand } from './process-tree.js';
 
@@ -26,23 +26,21 @@ async function run(script: string, options: Partial<RunCommandOptions> = {}) {
   return { ...result, ...output };
 }
 
-/** Gives it longer each time, until it comes to write its `pid`. */
-async function runTooLong(script: string): ReturnType<typeof run> {
-  let result = await run(script, { timeoutMs: 250 });
-  for (
-    let timeoutMs = 500;
-    (statSync(folder('pid'), { throwIfNoEntry: false })?.size ?? 0) === 0;
-    timeoutMs *= 2
-  ) {
-    result = await run(script, { timeoutMs });
-  }
-  return result;
+/** Runs what has no more time once it has written its pid. */
+async function runOut(script: string) {
+  const timeoutMs = 600_000;
+  return await pastDeadline(
+    async () => await run(script, { timeoutMs }),
+    async () => (await written()) !== '',
+    timeoutMs,
+  );
 }
 
-async function pidIn(file: string): Promise<number> {
-  const read = async () => (await readFile(file, 'utf8').catch(() => '')).trim();
-  await until(async () => (await read()) !== '');
-  return Number(await read());
+const written = async (): Promise<string> => (await readFile(folder('pid'), 'utf8').catch(() => '')).trim();
+
+async function pid(): Promise<number> {
+  await until(async () => (await written()) !== '');
+  return Number(await written());
 }
 
 describe('runCommand', () => {
@@ -79,9 +77,9 @@ describe('runCommand', () => {
   });
 
   it('kills the whole tree after the timeout, a setsid child too', async () => {
-    const script = `setsid bash -c 'echo $$ > ${folder()}/pid; exec sleep 1000' & sleep 1000`;
-    expect(await runTooLong(script)).toMatchObject({ exitCode: null, timedOut: true });
-    expect(await processLives(await pidIn(`${folder()}/pid`))).toBe(false);
+    const result = await runOut(`setsid bash -c 'echo $$ > ${folder()}/pid; exec sleep 1000' & sleep 1000`);
+    expect(result).toMatchObject({ exitCode: null, timedOut: true });
+    expect(await processLives(await pid())).toBe(false);
   });
 
   it('kills the tree when it is aborted, children without our marker too', async () => {
@@ -89,10 +87,10 @@ describe('runCommand', () => {
     const running = run(`env -i /bin/bash -c 'echo $$ > ${folder()}/pid; exec /bin/sleep 1000'; true`, {
       signal: aborter.signal,
     });
-    const pid = await pidIn(`${folder()}/pid`);
+    const id = await pid();
     aborter.abort();
     expect(await running).toMatchObject({ exitCode: null, timedOut: false });
-    expect(await processLives(pid)).toBe(false);
+    expect(await processLives(id)).toBe(false);
   });
 
   it('leaves nothing behind after a normal end, and does not wait for processes that hold the pipes', async () => {
@@ -100,17 +98,17 @@ describe('runCommand', () => {
       `setsid sleep 1000 & echo $! > ${folder()}/pid; until [ -s ${folder()}/pid ]; do :; done`,
     );
     expect(result.exitCode).toBe(0);
-    expect(await processLives(await pidIn(`${folder()}/pid`))).toBe(false);
+    expect(await processLives(await pid())).toBe(false);
   });
 
   // As `service` starts the daemons of Debian: without the environment, in a session of their own, and orphaned.
   it.each([
     ['ends', 'true', run],
-    ['takes too long', 'sleep 1000', runTooLong],
-  ])('waits for no daemon that holds the pipes when a program %s', async (_, last, start) => {
-    const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder()}/pid; exec /bin/sleep 60'`;
-    const result = await start(`echo begun; ${daemon}; until [ -s ${folder()}/pid ]; do :; done; ${last}`);
-    process.kill(await pidIn(`${folder()}/pid`));
+    ['takes too long', 'sleep 1000', runOut],
+  ])('waits for no daemon that holds the pipes when a program %s', async (_, last, runIt) => {
+    const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder()}/pid; exec /bin/sleep 1000'`;
+    const result = await runIt(`echo begun; ${daemon}; until [ -s ${folder()}/pid ]; do :; done; ${last}`);
+    process.kill(await pid());
     expect(result).toMatchObject({ timedOut: last !== 'true', stdout: 'begun\n' });
   });
 
@@ -121,8 +119,8 @@ describe('runCommand', () => {
     });
     expect(result.exitCode).toBe(0);
     // Its pipe is closed, which ends it.
-    const pid = await pidIn(`${folder()}/pid`);
-    await until(async () => !(await processLives(pid)));
+    const id = await pid();
+    await until(async () => !(await processLives(id)));
   });
 
   it('reads all output of a program that has ended, however slow its consumer is', async () => {

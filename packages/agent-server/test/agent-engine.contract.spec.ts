@@ -2,7 +2,7 @@ import path from 'node:path';
 import { AcpEngine } from '../src/engine/acp/acp.engine.js';
 import { NativeEngine } from '../src/engine/native/native.engine.js';
 import { toolEnvironment } from '../src/tool-view.js';
-import { engineSettings, MemoryEngineHost } from './fakes/memory-engine-host.js';
+import { engineSettings, MemoryEngineHost, NEVER_MS } from './fakes/memory-engine-host.js';
 import { call, say } from './fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from './fakes/scripted-llm.js';
 import { temporaryFolder } from '../../../test/support/temporary-folder.js';
@@ -45,8 +45,8 @@ describeAgentEngine('acp', async () => {
             model: null,
             sessionMode: null,
             authMethod: null,
-            startTimeoutMs: 20_000,
-            idleTimeoutMs: 20_000,
+            startTimeoutMs: NEVER_MS,
+            idleTimeoutMs: NEVER_MS,
           },
           ...changes,
         }),

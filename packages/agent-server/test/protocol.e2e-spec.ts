@@ -36,7 +36,7 @@ const NESTED_KINDS = [
 const STEPS: Record<string, ScriptedAnswer[]> = {
   work: [
     call('task_tracker', { command: 'plan', task_list: [{ title: 'look', status: 'in_progress' }] }),
-    call('terminal', { command: 'echo hello; exit 2', timeout: 5 }, { text: 'Let me look.' }),
+    call('terminal', { command: 'echo hello; exit 2', timeout: 60 }, { text: 'Let me look.' }),
     calls(
       { name: 'file_editor', arguments: { command: 'create', path: 'a.txt', file_text: 'one\n' } },
       { name: 'file_editor', arguments: { command: 'view', path: 'a.txt', view_range: [1, 1] } },

@@ -407,17 +407,15 @@ describe('sockets of the agent server', () => {
   });
 
   it('drops a client that reads nothing, without buffering anything for it', async () => {
-    await server.restart({ sockets: { ...DEFAULT_LIMITS.sockets, stallMs: 50, maxSubscribers: 2 } });
+    await server.restart({ sockets: { ...DEFAULT_LIMITS.sockets, stallMs: 50, maxSubscribers: 1 } });
     const id = await server.client.start();
     const slow = open(`events/${id}`, WITH_KEY);
-    const quick = open(`events/${id}`, WITH_KEY);
-    await until(() => slow.frames.length > 0 && quick.frames.length > 0);
+    await until(() => slow.frames.length > 0);
     slow.socket.pause();
     const long = 'x'.repeat(1_000_000);
     for (let count = 0; count < 8; count += 1) {
       await server.client.say(id, long, false);
     }
-    await until(() => kinds(quick.frames).length === 8);
     // It reads nothing until another one gets its place.
     await until(async () => {
       const next = open(`events/${id}`, WITH_KEY);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -287,12 +287,13 @@ describe('a tunnel that is passed through', () => {
     world.service.held.set(other.credential, held.promise);
     const closed = once(socket, 'close');
     world.allow({ layers: [denying([])] });
-    await world.proxy.recheck();
+    const compared = world.proxy.recheck();
     await closed;
     expect(socket.destroyed).toBe(true);
     expect(world.service.abandoned).toBe(0);
     expect(slow.socket.destroyed).toBe(false);
     held.resolve();
+    await compared;
     slow.socket.destroy();
   });
 
@@ -300,8 +301,11 @@ describe('a tunnel that is passed through', () => {
     const policies = new PolicySource({ policy: async () => Promise.withResolvers<null>().promise });
     const asked = { target: target('https://api.example:443') };
     const tunnel = { credential: CREDENTIAL, asked, isAllowedOnce: false, end: () => undefined };
-    // Timers may be early by less than that.
-    expect(await endForbidden({ policies, lasting: new Set([tunnel]) })).toBeLessThan(2);
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+    const compared = endForbidden({ policies, lasting: new Set([tunnel]) });
+    await jest.advanceTimersByTimeAsync(1_000);
+    jest.useRealTimers();
+    expect(await compared).toBe(0);
   });
 
   it('ends before its first byte', async () => {

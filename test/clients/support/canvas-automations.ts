@@ -61,11 +61,13 @@ export class CanvasAutomations {
     await this.app.step(`it is turned ${word}`, async (page) => {
       await this.open(page);
       await this.choose(page, `Turn ${word}`);
-      const dialog = page.getByText(`Turn ${word} "${NAME}"?`, { exact: false });
-      if (word === 'off' && (await isShown(dialog.first()))) {
+      const dialog = page.getByText(`Turn ${word} "${NAME}"?`, { exact: false }).first();
+      const turned = this.once((automation) => jsonText(automation, 'state') === state);
+      await Promise.race([turned, dialog.waitFor()]);
+      if (word === 'off' && (await dialog.isVisible())) {
         await page.getByRole('button', { name: 'Turn off', exact: true }).last().click();
       }
-      await this.once((automation) => jsonText(automation, 'state') === state);
+      await turned;
       return state;
     });
   }
@@ -118,13 +120,4 @@ export class CanvasAutomations {
     );
     return jsonList(found, 'automations')[0];
   }
-}
-
-async function isShown(element: {
-  waitFor: (options: { timeout: number }) => Promise<void>;
-}): Promise<boolean> {
-  return element.waitFor({ timeout: 2_000 }).then(
-    () => true,
-    () => false,
-  );
 }

@@ -96,7 +96,15 @@ export class CanvasConversation {
  * message: with a backend of the hosted kind it cannot queue any.
  */
 async function reconnection(page: Page): Promise<void> {
-  await page.waitForResponse((response) => response.ok() && response.url().endsWith('/resume'));
-  const socket = await page.waitForEvent('websocket');
-  await socket.waitForEvent('framereceived');
+  const connected = Promise.withResolvers<void>();
+  let isResumed = false;
+  page.on('response', (response) => {
+    isResumed ||= response.ok() && response.url().endsWith('/resume');
+  });
+  page.on('websocket', (socket) => {
+    if (isResumed) {
+      socket.once('framereceived', () => connected.resolve());
+    }
+  });
+  await connected.promise;
 }

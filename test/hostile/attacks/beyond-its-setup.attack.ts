@@ -72,10 +72,12 @@ async function attack(
     timeout: 300,
   });
   await until(() => setup.open.size > 0);
-  const go = { command: 'touch "$HOME"/left-behind', timeout: 10 };
+  const go = { command: 'touch "$HOME"/left-behind', timeout: 60 };
   await client.agentServer(sandbox, 'POST', '/api/bash/execute_bash_command', go);
   const { id, sandboxId } = await client.ready(task);
-  const [before, wasOpen] = [setup.asked.length, setup.open.size];
+  // What has come before is known once this is answered.
+  await (await fetch(`http://${setup.address}/ready`)).text();
+  const [before, wasOpen] = [setup.asked.indexOf('/ready') + 1, setup.open.size];
   const run = async (command: string): Promise<void> => {
     const begun = await client.started({ sandbox_id: sandboxId, ...message(shell(command)) });
     await client.conversationIn(begun.id, 'finished', 'error');
@@ -85,7 +87,7 @@ async function attack(
   // It would use up what is allowed once.
   await client.agentServer(sandbox, 'POST', '/api/bash/execute_bash_command', {
     command: 'touch "$HOME"/enough; until [ -e "$HOME"/ended ]; do sleep 0.1; done',
-    timeout: 60,
+    timeout: 300,
   });
 
   const allow = (host: string): Promise<unknown> =>

@@ -17,13 +17,17 @@ const dial = (host, path) => {
   const socket = connect({ host, port });
   const head = 'POST ' + path + ' HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Type: application/json\\r\\nContent-Length: 1000\\r\\n\\r\\n{';
   let wasMade = false;
-  socket.on('connect', () => { wasMade = true; made += 1; socket.write(head); });
+  socket.on('connect', () => {
+    if (made === 0) setTimeout(() => console.log(JSON.stringify({ made })), 3000);
+    wasMade = true;
+    made += 1;
+    socket.write(head);
+  });
   socket.on('error', () => socket.destroy());
   socket.on('close', () => { if (wasMade) { setTimeout(dial, 50, host, path); } });
   socket.resume();
 };
 for (const host of hosts) for (const path of paths) for (let count = 0; count < most; count += 1) dial(host, path);
-setTimeout(() => console.log(JSON.stringify({ made })), 3000);
 `;
 const printed = z.object({ made: z.number() });
 

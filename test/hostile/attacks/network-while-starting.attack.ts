@@ -22,7 +22,7 @@ const programFor = (targets: readonly Target[]) => `
 const { connect } = process.getBuiltinModule("node:net");
 const [opened, ...closed] = ${JSON.stringify(targets)};
 const ask = (target) => new Promise((resolve) => {
-  const socket = connect(target).setTimeout(1500);
+  const socket = connect(target).setTimeout(target === opened ? 60_000 : 1_500);
   const end = (said) => { socket.destroy(); resolve(String(said).trim()); };
   socket.on("connect", () => socket.write("GET / HTTP/1.0\\r\\n\\r\\n"));
   socket.on("data", end).on("timeout", () => end("")).on("end", () => end("")).on("error", () => end(""));

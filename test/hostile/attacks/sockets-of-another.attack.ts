@@ -1,9 +1,9 @@
 import { WebSocket } from 'ws';
+import { until } from '../../support/until.js';
 import { shell } from '../../system/journeys/support/script.js';
 import { type Attack, everywhere, held } from '../attack.js';
 
 const DRAFT = 'the-words-of-alice-51873';
-const PATIENCE_MS = 3_000;
 
 interface Listening {
   /** `open`, or why it was refused. */
@@ -27,12 +27,14 @@ export const socketsOfAnother: Attack = {
     const addresses = [own, bob.client.key, '']
       .flatMap((key) => [at(alice.sandboxId, events, key), at(alice.sandboxId, 'bash-events', key)])
       .concat(at(bob.sandboxId, events, own));
-    const results = await Promise.all(addresses.map(async (address) => listen(address, own)));
+    const sockets = addresses.map((address) => listen(address, own));
+    await until(() => sockets.every(({ listening }) => listening.outcome !== 'no answer'));
+    // She comes later, and hears her conversation.
+    const control = listen(at(alice.sandboxId, events, await alice.sessionKey()), '');
+    await until(() => control.listening.heard.includes(DRAFT));
+    [control, ...sockets].forEach(({ end }) => end());
+    const results = sockets.map(({ listening }) => listening);
     const heard = results.filter(({ heard: words }) => words.includes(DRAFT)).length;
-    const control = await listen(at(alice.sandboxId, events, await alice.sessionKey()), '');
-    if (!control.heard.includes(DRAFT)) {
-      throw new Error('not even Alice hears her conversation');
-    }
     return {
       held:
         heard === 0 &&
@@ -42,35 +44,26 @@ export const socketsOfAnother: Attack = {
   },
 };
 
-/** Opens a socket, says the key in the first frame as clients may, and listens for a while or until it is closed. */
-async function listen(address: string, key: string): Promise<Listening> {
-  return new Promise((resolve) => {
-    const socket = new WebSocket(address);
-    let heard = '';
-    let outcome = 'no answer';
-    const end = () => {
-      clearTimeout(timer);
-      socket.terminate();
-      resolve({ outcome, heard });
-    };
-    const timer = setTimeout(end, PATIENCE_MS);
-    socket.on('open', () => {
-      outcome = 'open';
-      if (key !== '') {
-        socket.send(JSON.stringify({ type: 'auth', session_api_key: key }));
-      }
-    });
-    socket.on('message', (data: Buffer) => {
-      heard += data.toString('utf8');
-    });
-    socket.on('close', (code) => {
-      outcome = `closed ${code}`;
-      end();
-    });
-    socket.on('unexpected-response', (_, response) => {
-      outcome = `refused ${response.statusCode ?? 0}`;
-      end();
-    });
-    socket.on('error', () => end());
+/** Opens a socket, says the key in the first frame as clients may, and listens. */
+function listen(address: string, key: string): { listening: Listening; end: () => void } {
+  const socket = new WebSocket(address);
+  const listening: Listening = { outcome: 'no answer', heard: '' };
+  socket.on('open', () => {
+    listening.outcome = 'open';
+    if (key !== '') {
+      socket.send(JSON.stringify({ type: 'auth', session_api_key: key }));
+    }
   });
+  socket.on('message', (data: Buffer) => {
+    listening.heard += data.toString('utf8');
+  });
+  socket.on('close', (code) => {
+    listening.outcome = listening.outcome.startsWith('refused') ? listening.outcome : `closed ${code}`;
+  });
+  socket.on('unexpected-response', (_, response) => {
+    listening.outcome = `refused ${response.statusCode ?? 0}`;
+    socket.terminate();
+  });
+  socket.on('error', () => socket.terminate());
+  return { listening, end: () => socket.removeAllListeners('close').terminate() };
 }

@@ -62,7 +62,7 @@ export const unixSocketsOfMachine: Attack = {
         '/run/containerd/containerd.sock',
         '/run/dbus/system_bus_socket',
       ];
-      const taken = z.array(z.string()).parse(await bob.nodeJson(CONNECT, [JSON.stringify(told)], 60));
+      const taken = z.array(z.string()).parse(await bob.nodeJson(CONNECT, [JSON.stringify(told)], 300));
       const foreign = taken.filter((one) => told.includes(one));
       return {
         held: foreign.length === 0 && visits === 0,

@@ -163,7 +163,7 @@ export class HostileWorld {
   }
 
   /** Milliseconds that the service needs to say that it is alive; null: it does not, within the time. */
-  async pulse(timeoutMs = 10_000): Promise<number | null> {
+  async pulse(timeoutMs = 60_000): Promise<number | null> {
     const before = performance.now();
     try {
       const response = await fetch(`${this.url}/health/live`, { signal: AbortSignal.timeout(timeoutMs) });

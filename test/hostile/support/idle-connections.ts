@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { EventSender } from './event-sender.js';
 import type { HostileWorld } from './hostile-world.js';
 
-/** The attack waits no longer; without the attack it takes milliseconds. */
-const GIVEN_UP_MS = 5_000;
+/** Whoever waits longer is kept out; a busy machine takes seconds for what a quiet one does within milliseconds. */
+const GIVEN_UP_MS = 30_000;
 
 const SENT = 40;
 const EVERY_MS = 100;

@@ -188,7 +188,7 @@ export class Tenant {
     }
     const answer = await this.agentServer('POST', '/api/bash/execute_bash_command', {
       command: 'echo well',
-      timeout: 10,
+      timeout: 60,
     });
     return answer.status === 200 && jsonText(answer.body, 'stdout')?.trim() === 'well';
   }

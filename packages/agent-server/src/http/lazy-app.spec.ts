@@ -5,6 +5,9 @@ import { startListening } from '../../../../test/support/start-listening.js';
 import { until } from '../../../../test/support/until.js';
 import { LazyApp, type HttpApp } from './lazy-app.js';
 
+/** Longer than any test. */
+const NEVER_MS = 600_000;
+
 let server: Server;
 let app: LazyApp;
 let url: string;
@@ -18,11 +21,9 @@ beforeEach(async () => {
   preloads = 0;
   closed = false;
   load = Promise.withResolvers<HttpApp>();
-  app = new LazyApp(new AllowedHosts({ listenHost: '127.0.0.1', configured: [] }), async () => {
-    preloads += 1;
-  });
-  server = createServer(app.handle);
-  server.on('upgrade', app.upgrade);
+  app = newApp(NEVER_MS);
+  server = createServer((incoming, response) => app.handle(incoming, response));
+  server.on('upgrade', (incoming, stream, head) => app.upgrade(incoming, stream, head));
   url = `http://127.0.0.1:${await startListening(server)}`;
 });
 
@@ -32,6 +33,14 @@ afterEach(async () => {
   server.closeAllConnections();
   server.close();
 });
+
+function newApp(loadAfterMs: number): LazyApp {
+  const hosts = new AllowedHosts({ listenHost: '127.0.0.1', configured: [] });
+  const preload = async (): Promise<void> => {
+    preloads += 1;
+  };
+  return new LazyApp(hosts, preload, loadAfterMs);
+}
 
 function open(): void {
   load.resolve({
@@ -78,6 +87,8 @@ describe('before it is assigned', () => {
   });
 
   it('loads what the routes need, and makes them at once when it is assigned', async () => {
+    await app.close();
+    app = newApp(1);
     await until(() => preloads === 1);
     expect(loads).toBe(0);
     assign();
@@ -115,6 +126,8 @@ it('queues all other requests, loads once, and then hands them on', async () => 
 });
 
 it('also loads without requests, and closes what it loaded', async () => {
+  await app.close();
+  app = newApp(1);
   assign();
   await until(() => loads === 1);
   open();

@@ -11,7 +11,6 @@ export interface HttpApp {
 
 type CreateApp = () => Promise<HttpApp>;
 
-/** The app is loaded after this time even if no request has needed it. */
 const LOAD_AFTER_MS = 200;
 const ALIVE = /^\/alive\/?(\?|$)/;
 const HEALTH = /^\/health\/?(\?|$)/;
@@ -32,11 +31,14 @@ export class LazyApp {
   #loading: Promise<HttpApp> | null = null;
   #app: HttpApp | null = null;
 
-  /** @param preload loads the app's modules before a request needs them */
-  constructor(hosts: AllowedHosts, preload: () => Promise<unknown>) {
+  /**
+   * @param preload loads the app's modules before a request needs them
+   * @param loadAfterMs when it is loaded even if no request has needed it
+   */
+  constructor(hosts: AllowedHosts, preload: () => Promise<unknown>, loadAfterMs = LOAD_AFTER_MS) {
     this.#hosts = hosts;
     this.#preload = preload;
-    this.#timer = setTimeout(() => this.#loadUnasked(), LOAD_AFTER_MS);
+    this.#timer = setTimeout(() => this.#loadUnasked(), loadAfterMs);
   }
 
   assign(create: CreateApp): void {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { within } from '@slipway/common/async.js';
 import type { CommandProcesses } from './command-processes.js';
 import type { CommandEnd, EndMarkScanner, ShellProcess } from './shell-process.js';
@@ -136,7 +137,12 @@ export class RunningCommand {
       if (typeof first !== 'string') {
         return first;
       }
-      return first === 'waiting' ? { how: first } : { how: first, end: await this.#interrupt() };
+      if (first !== 'waiting') {
+        return { how: first, end: await this.#interrupt() };
+      }
+      // What it wrote before it waited is read first: timers come before that.
+      await nextTurn();
+      return { how: first };
     } finally {
       clearTimeout(timer);
       clearTimeout(looks);

@@ -3,6 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { pastDeadline } from '../../../../test/support/past-deadline.js';
 import { until } from '../../../../test/support/until.js';
 import { toolEnvironment } from '../tool-view.js';
 import { ShellSession } from './shell-session.js';
@@ -42,6 +44,22 @@ async function run(
   });
   const [content] = observation.content;
   return { ...observation, text: content?.type === 'text' ? content.text : '' };
+}
+
+/** Seconds. */
+const LIMIT = 600;
+const SLEEP = 'sh -c "touch begun; exec sleep 1000"';
+
+/** Runs what makes a file `begun`, and what has no more time then. */
+async function runOut(
+  command: string,
+  passing: number[] = [],
+  isInput = false,
+  last: () => void = () => undefined,
+) {
+  const hasBegun = (): boolean => existsSync(folder('begun')) && (last(), true);
+  const work = async () => await run(command, { timeout: LIMIT, is_input: isInput });
+  return await pastDeadline(work, hasBegun, LIMIT * 1000, passing);
 }
 
 describe('the terminal', () => {
@@ -122,14 +140,14 @@ describe('the terminal', () => {
   it('waits for no daemon that holds its output when it ends', async () => {
     const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder()}/daemon; exec /bin/sleep 1000'`;
     await run(`${daemon}; until [ -s ${folder()}/daemon ]; do :; done`);
-    expect((await run('echo begun; sleep 1000', { timeout: 1 })).text).toContain('begun');
+    expect((await runOut('echo begun; touch begun; sleep 1000')).text).toContain('begun');
     process.kill(Number(await readFile(folder('daemon'), 'utf8')));
     expect((await run('echo fine')).text).toContain('fine');
   });
 
   it.each(['unset PWD', 'PWD=a-password', 'PWD=/nowhere'])('knows its folder after %s', async (command) => {
     await mkdir(folder('deep'));
-    const result = await run(`cd deep; ${command}`, { timeout: 5 });
+    const result = await run(`cd deep; ${command}`);
     expect(result).toMatchObject({ exit_code: 0, metadata: { working_dir: `${folder()}/deep` } });
     expect((await run('cd ..; rmdir deep; cd - || echo gone')).text).toContain('gone');
   });
@@ -146,10 +164,10 @@ describe('the terminal', () => {
 
   it('interrupts a command that times out with all that it has started, and nothing else', async () => {
     await run(`export KEPT=1; ${START('server')}`);
-    const result = await run(`${START('own')}; echo begun; sleep 1000; echo not reached`, { timeout: 2 });
+    const result = await runOut(`${START('own')}; echo begun; touch begun; sleep 1000; echo not reached`);
     expect(result).toMatchObject({ exit_code: -1, timeout: true, is_error: true });
     expect(result.text).toBe(
-      `begun\n[The command was interrupted after 2 s, with all that it had started. The shell goes on in ${folder()}.]`,
+      `begun\n[The command was interrupted after ${LIMIT} s, with all that it had started. The shell goes on in ${folder()}.]`,
     );
     await until(async () => !(await lives('own')));
     expect(await lives('server')).toBe(true);
@@ -157,26 +175,29 @@ describe('the terminal', () => {
   });
 
   it.each([
-    ['a loop without programs', 'while :; do :; done; echo not reached'],
-    ['functions within functions', 'f() { while :; do :; done; }; g() { f; echo not reached; }; g; g'],
-    ['a loop that begins programs', 'for i in {1..99}; do sleep 1000; echo not reached; done'],
-    ['a subshell', '(sleep 1000; echo not reached); echo not reached'],
-    ['a substitution', 'A=$(sleep 1000; echo not reached); echo not reached'],
+    ['a loop without programs', 'touch begun; while :; do :; done; echo not reached'],
+    [
+      'functions within functions',
+      'f() { touch begun; while :; do :; done; }; g() { f; echo not reached; }; g; g',
+    ],
+    ['a loop that begins programs', `for i in {1..99}; do ${SLEEP}; echo not reached; done`],
+    ['a subshell', `(${SLEEP}; echo not reached); echo not reached`],
+    ['a substitution', `A=$(${SLEEP}; echo not reached); echo not reached`],
     [
       'a program that ignores SIGINT',
-      'bash -c \'trap "" INT; while :; do sleep 1000; done\'; echo not reached',
+      'bash -c \'trap "" INT; touch begun; while :; do sleep 1000; done\'; echo not reached',
     ],
   ])('interrupts %s, and keeps the shell', async (_what, command) => {
     await run('KEPT=1; trap "echo debug" DEBUG; trap - DEBUG');
-    const result = await run(command, { timeout: 1 });
-    expect(result.text).toContain('[The command was interrupted after 1 s');
+    const result = await runOut(command);
+    expect(result.text).toContain(`[The command was interrupted after ${LIMIT} s`);
     expect((await run('echo "[$KEPT]"; set -o | grep functrace')).text).toMatch(/^\[1\]\nfunctrace\s+off\n/);
     expect(result.text).not.toContain('not reached');
   });
 
   it('ends the shell where it cannot be interrupted', async () => {
-    const { text } = await run('trap "" URG; while :; do :; done', { timeout: 1 });
-    expect(text).toContain('[The command was ended after 1 s, with everything that the shell had started.');
+    const { text } = await runOut('trap "" URG; touch begun; while :; do :; done', [2_000, 10_000]);
+    expect(text).toContain(`[The command was ended after ${LIMIT} s, with everything that the shell had`);
   });
 
   const WAITS = 'The command goes on, and waits for input.';
@@ -260,11 +281,9 @@ describe('the terminal', () => {
   });
 
   it('goes on after its time where it waits, and is interrupted where it does not', async () => {
-    expect((await run('read -r LINE; echo "got $LINE"; sleep 1000')).text).toContain(WAITS);
+    expect((await run('read -r LINE; echo "got $LINE"; touch begun; sleep 1000')).text).toContain(WAITS);
     expect((await type('', { timeout: 0.1 })).text).toContain(WAITS);
-    expect((await type('it', { timeout: 2 })).text).toMatch(
-      /^got it\n\[The command was interrupted after 2 s/,
-    );
+    expect((await runOut('it', [], true)).text).toMatch(/^got it\n\[The command was interrupted after /);
   });
 
   it('shows with the next command what one that waited wrote before it ended', async () => {
@@ -295,11 +314,23 @@ describe('the terminal', () => {
   });
 
   it('shows what a command printed before its timeout, read by then or not', async () => {
-    const ended = run('touch begun; sleep 0.3; echo printed; touch printed; sleep 1000', { timeout: 2 });
+    const command =
+      'touch begun; until [ -e go ]; do sleep 0.01; done; echo printed; touch printed; sleep 1000';
+    // This process stands still meanwhile, and its time is over before it reads.
+    const print = () =>
+      spawnSync('sh', ['-c', 'touch go; until [ -e printed ]; do :; done'], { cwd: folder() });
+    const { text } = await runOut(command, [], false, print);
+    expect(text).toContain('printed\n[The command was interrupted');
+  });
+
+  it('shows what a program wrote before it waits, read by then or not', async () => {
+    const ended = run('touch begun; until [ -e go ]; do :; done; echo printed; touch printed; read -r LINE');
     await until(() => existsSync(folder('begun')));
-    // After this busy loop, timers fire before output is read.
-    spawnSync('bash', ['-c', `until [ -e '${folder()}/printed' ]; do sleep 0.1; done; sleep 2`]);
-    expect((await ended).text).toContain('printed\n[The command was interrupted');
+    // From here on, timers come before output, and this process stands still for longer than what waits is silent.
+    await nextTurn();
+    const print = 'touch go; until [ -e printed ]; do :; done; sleep 0.6';
+    spawnSync('sh', ['-c', print], { cwd: folder() });
+    expect((await ended).text).toMatch(/^printed\n\[The command goes on/);
   });
 
   it('interrupts a command that is aborted, with everything that it started', async () => {

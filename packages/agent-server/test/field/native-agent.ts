@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { EngineSettings } from '../../src/engine/agent-engine.js';
 import { NativeEngine } from '../../src/engine/native/native.engine.js';
-import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
+import { engineSettings, MemoryEngineHost, NEVER_MS } from '../fakes/memory-engine-host.js';
 import { type AnthropicAnswer, ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
 
@@ -27,7 +27,7 @@ export class NativeAgent {
   readonly pauses: number[] = [];
   folder = '';
   /** When a run begins without a tool server that is still starting. */
-  slowAfterMs = 10_000;
+  slowAfterMs = NEVER_MS;
   private model: ScriptedLlm | null = null;
   /** Engine of the latest conversation. */
   private engine = new NativeEngine();

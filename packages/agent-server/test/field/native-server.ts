@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import { NativeEngine } from '../../src/engine/native/native.engine.js';
+import { NEVER_MS } from '../fakes/memory-engine-host.js';
 import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { CREDENTIALS, startWithModelAt } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
@@ -12,7 +13,9 @@ export class NativeServer {
   ) {}
 
   static async start(): Promise<NativeServer> {
-    const server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+    const server = await startTestAgentServer({
+      createEngine: async () => new NativeEngine({ mcpSlowAfterMs: NEVER_MS }),
+    });
     return new NativeServer(server, await ScriptedLlm.start(inOrder()));
   }
 

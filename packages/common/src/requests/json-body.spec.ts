@@ -46,7 +46,7 @@ const server = createServer((request, response) => {
 
 beforeEach(async () => {
   outcomes = [];
-  notReadMs = NOT_READ_MS;
+  notReadMs = NEVER_MS;
   read = async (request, response) => readJsonBody(request, response, BOUNDS);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -253,6 +253,7 @@ it.each<[string, string, Record<string, string>]>([
 
 describe('cutUnreadBodies', () => {
   it('cuts a client that goes on with a body that nobody reads', async () => {
+    notReadMs = NOT_READ_MS;
     read = () => Promise.resolve();
     const socket = dial('Content-Length: 100000000\r\n\r\n');
     const timer = setInterval(() => socket.write('x'.repeat(1_000)), 5);
@@ -268,7 +269,6 @@ describe('cutUnreadBodies', () => {
   ])('forgets a client that leaves %s', async (_, reader) => {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = timers();
-    notReadMs = NEVER_MS;
     read = reader;
     const connected = once(server, 'connection') as Promise<[Socket]>;
     const asked = once(server, 'request');

@@ -1,12 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { pastDeadline } from '../../../../test/support/past-deadline.js';
 import { ShellSession } from '../../../agent-server/src/tools/shell-session.js';
 import { toolWrapper } from './isolation.js';
 import { SandboxFiles } from './sandbox-files.js';
 
+const LIMIT_MS = 600_000;
 const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 
 /** Tests the backend's wrapper together with the agent server's shell. */
@@ -28,11 +31,11 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
     await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
-  async function run(command: string, timeoutMs = 20_000): Promise<string> {
+  async function run(command: string): Promise<string> {
     const environment = { PATH: process.env['PATH'] ?? '', HOME: files.paths.home };
     const { output } = await shell.run({
       command,
-      timeoutMs,
+      timeoutMs: LIMIT_MS,
       environment,
       signal: new AbortController().signal,
     });
@@ -48,7 +51,13 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
   it('ends with everything that it started when it times out', async () => {
     // Every process that inherits the descriptor holds the lock until it ends.
     const script = 'echo begun > begun; while :; do sleep 0.01; done';
-    await run(`exec 9> held; flock 9; setsid env -i bash -c '${script}' & sleep 1000`, 2000);
+    const command = `exec 9> held; flock 9; setsid env -i bash -c '${script}' & sleep 1000`;
+    const begun = path.join(files.paths.workspace, 'begun');
+    await pastDeadline(
+      async () => await run(command),
+      () => existsSync(begun),
+      LIMIT_MS,
+    );
     expect(await run('cat begun; flock --nonblock held true && echo free || echo held')).toBe(
       'begun\nfree\n',
     );

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { engineSettings, MemoryEngineHost, NEVER_MS } from '../../../test/fakes/memory-engine-host.js';
+import { pastDeadline } from '../../../../../test/support/past-deadline.js';
 import { until } from '../../../../../test/support/until.js';
 import { toolEnvironment } from '../../tool-view.js';
 import type { EngineSettings } from '../agent-engine.js';
@@ -41,8 +44,8 @@ function hostFor(changes: Changes = {}, environment: Record<string, string> = {}
         model: null,
         sessionMode: null,
         authMethod: null,
-        startTimeoutMs: 60_000,
-        idleTimeoutMs: 60_000,
+        startTimeoutMs: NEVER_MS,
+        idleTimeoutMs: NEVER_MS,
         ...acp,
       },
     }),
@@ -327,10 +330,14 @@ describe('pause', () => {
     const host = hostFor();
     await host.say('stubborn');
     const aborter = new AbortController();
-    const running = engine.run(host, aborter.signal);
-    await until(() => host.ofKind('ACPToolCallEvent').length === 1);
-    aborter.abort();
-    await running;
+    const pause = async (): Promise<void> => {
+      const running = engine.run(host, aborter.signal);
+      await until(() => host.ofKind('ACPToolCallEvent').length === 1);
+      aborter.abort();
+      await running;
+    };
+    // What it has to end its turn, and to end itself.
+    await pastDeadline(pause, () => true, 5_000, [1_000]);
     expect(host.status).toBe('paused');
     await goOn(host, 'remember');
     expect(answers(host)).toEqual(['I know: stubborn']);
@@ -540,15 +547,12 @@ describe('an agent that cannot be started', () => {
   });
 
   it('has a time limit, after which what it wrote is quoted', async () => {
-    const command = ['bash', '-c', 'echo Open this page to sign in >&2; exec sleep 60'];
-    let [seconds, reason] = [0.125, ''];
-    // It has longer each time, until it comes to write.
-    while (!reason.includes('It wrote')) {
-      seconds *= 2;
-      const late = engine.prepare(hostFor({ acp: { command, startTimeoutMs: seconds * 1_000 } }));
-      reason = await late.then(() => 'It wrote nothing, and has begun.', String);
-    }
-    expect(reason).toContain(`did not begin within ${seconds} seconds. It wrote: Open this page to sign in`);
+    const script = `echo Open this page to sign in >&2; touch ${folder('written')}; exec sleep 1000`;
+    const host = hostFor({ acp: { command: ['bash', '-c', script] } });
+    const hasRead = async () => existsSync(folder('written')) && (await nextTurn(true));
+    await expect(pastDeadline(() => engine.prepare(host), hasRead, NEVER_MS)).rejects.toThrow(
+      'did not begin within 600 seconds. It wrote: Open this page to sign in',
+    );
   });
 });
 
