@@ -121,9 +121,13 @@ function anthropicBody({ text, system, withTool, image }: Question): JsonObject 
   };
 }
 
+/** More than so many tokens come in. */
+const MAX_EVENTS = 10_000;
+
 /** Of a stream, or of an answer in one piece; null: it is no answer of a model. */
 export function readReply(body: string): Reply | null {
-  const chunks = [...body.matchAll(/^data:(.*)$/gm)].map(([, data = '']) => parseJson(data));
+  const events = body.matchAll(/^data:(.*)$/gm).take(MAX_EVENTS);
+  const chunks = Array.from(events, ([, data = '']) => parseJson(data));
   const isStream = chunks.length > 0;
   const parts = isStream ? chunks : [parseJson(body)];
   const isAnswer = parts.some(
