@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { endWithReader, textTable } from './command-output.js';
+import { endWithReader, TERMINAL, textTable } from './command-output.js';
 
 it('ends without a failure where its reader has enough', () => {
   const exit = jest.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
@@ -7,6 +7,16 @@ it('ends without a failure where its reader has enough', () => {
   process.stdout.emit('error', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
   expect(exit).toHaveBeenCalledWith(0);
   exit.mockRestore();
+});
+
+it.each([
+  ['result', 'stdout'],
+  ['note', 'stderr'],
+] as const)('has no %s with what a terminal obeys', (kind, stream) => {
+  const write = jest.spyOn(process[stream], 'write').mockReturnValue(true);
+  TERMINAL[kind]('{"a":"\u001b]52;c;\u0007 \u009b2J\u202e\tb"}\nc');
+  expect(write.mock.calls).toEqual([[String.raw`{"a":"\u001b]52;c;\u0007 \u009b2J\u202e` + '\tb"}\nc\n']]);
+  write.mockRestore();
 });
 
 describe('textTable', () => {

@@ -11,9 +11,20 @@ export interface CommandOutput {
 }
 
 export const TERMINAL: CommandOutput = {
-  result: (line) => process.stdout.write(`${line}\n`),
-  note: (line) => process.stderr.write(`${line}\n`),
+  result: (line) => process.stdout.write(`${disarmed(line)}\n`),
+  note: (line) => process.stderr.write(`${disarmed(line)}\n`),
 };
+
+/** Control characters, and those that show text in another order than it has. */
+const COMMANDS = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu;
+
+/** Hosts, models and strangers choose texts that are shown here. Written as JSON writes them, they mean the same there. */
+function disarmed(line: string): string {
+  return line.replaceAll(
+    COMMANDS,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
 
 /** A reader that has enough, such as `head`, is no failure; of the log of a service it would be. */
 export function endWithReader(): void {

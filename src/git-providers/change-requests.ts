@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from 'node:util';
+import { withoutTerminalCodes } from '@slipway/common/terminal-text.js';
 import { z } from 'zod';
 import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
@@ -205,7 +205,7 @@ const LOG_NOISE = /^section_(?:start|end):.*\r|^\d{4}-\d\d-\d\dT[\d:.]+Z (?:\d\d
 
 /** The last lines of a log, for people. */
 export function logTail(log: string): string {
-  const plain = stripVTControlCharacters(log).replace(LOG_NOISE, '').replace(/\r\n?/g, '\n').trimEnd();
+  const plain = withoutTerminalCodes(log).replace(LOG_NOISE, '').replace(/\r\n?/g, '\n').trimEnd();
   const end = plain.slice(-MAX_OUTPUT);
   // Not from the middle of a line, unless that is all there is.
   return end.length < plain.length && end.includes('\n')

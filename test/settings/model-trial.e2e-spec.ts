@@ -114,6 +114,13 @@ describe('POST /api/v1/model-check', () => {
     ]);
   });
 
+  it('reads a long answer that begins calls and ends none', async () => {
+    const content = '<function=add>'.repeat(100_000);
+    const json = JSON.stringify({ choices: [{ message: { role: 'assistant', content } }] });
+    llm.script = () => page(json, 'application/json');
+    expect(await results({ llm: model() })).toMatchObject({ reachable: 'ok', tools_in_text: 'no' });
+  });
+
   it('says that a key is refused, without the key', async () => {
     llm.script = () => fails(401, 'Incorrect API key provided: sk-secret-0123456789.');
     const body = await post({ llm: model({ api_key: 'sk-secret-0123456789' }) });

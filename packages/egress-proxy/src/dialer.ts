@@ -114,14 +114,13 @@ async function connectTo(addresses: readonly LookupAddress[], target: Target): P
       }
     },
   });
-  socket.once('connect', () => resolve(socket)).once('error', reject);
+  // It stays: a host may reset the connection while nothing reads it, which must not end the proxy.
+  socket.once('connect', () => resolve(socket)).on('error', reject);
   try {
     return await inTime(CONNECT_MS, promise, () => new Error('no answer in time'));
   } catch (error) {
     socket.destroy();
     throw hostUnreachable(target, error);
-  } finally {
-    socket.off('error', reject);
   }
 }
 

@@ -4,7 +4,20 @@ import type { Replacement } from './injection.js';
 interface Pattern {
   sent: Buffer;
   shown: Buffer;
+  /** See `bordersOf`; made once it is needed. */
+  borders: Uint32Array | null;
 }
+
+/** The first place of a value; of one that is not whole, a beginning is at the end of the data. */
+interface Place {
+  at: number;
+  isWhole: boolean;
+}
+
+const NOWHERE: Place = { at: Infinity, isWhole: false };
+
+/** Of values that many responses are searched for. */
+const patterns = new WeakMap<Replacement, Pattern>();
 
 /** After this, a few bytes that may begin a value go on as they are: the host may be waiting for an answer to them. */
 const HOLD_MS = 200;
@@ -16,16 +29,13 @@ export class EchoMask {
   private readonly patterns: readonly Pattern[];
   private readonly replacements: readonly Replacement[];
   private held: Buffer = Buffer.alloc(0);
-  /** Bytes at the beginning of `#held` that have gone on already. */
+  /** Bytes at the beginning of `held` that have gone on already. */
   private released = 0;
 
   constructor(replacements: readonly Replacement[]) {
     // Of values that begin alike, the longer one is tried first.
     this.replacements = replacements.toSorted((a, b) => b.sent.length - a.sent.length);
-    this.patterns = this.replacements.map(({ sent, shown }) => ({
-      sent: Buffer.from(sent),
-      shown: Buffer.from(shown),
-    }));
+    this.patterns = this.replacements.map(patternOf);
   }
 
   get isEmpty(): boolean {
@@ -45,34 +55,47 @@ export class EchoMask {
   }
 
   text(value: string): string {
-    return this.replacements.reduce((text, { sent, shown }) => text.replaceAll(sent, () => shown), value);
+    const { masked, rest } = this.replaced(Buffer.from(value));
+    return Buffer.concat([masked, rest]).toString();
   }
 
   push(chunk: Buffer): Buffer {
-    const data = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]);
+    const { masked, rest } = this.replaced(
+      this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]),
+    );
+    this.held = Buffer.from(rest);
+    const skipped = Math.min(this.released, masked.length);
+    this.released -= skipped;
+    return masked.subarray(skipped);
+  }
+
+  /** `rest` may begin a value. */
+  private replaced(data: Buffer): { masked: Buffer; rest: Buffer } {
     const parts: Buffer[] = [];
-    const next = this.patterns.map((pattern) => ({ pattern, at: data.indexOf(pattern.sent) }));
     let from = 0;
+    const places = this.patterns.map((pattern) => ({ pattern, ...placeOf(pattern, data, from) }));
     for (;;) {
-      const [first] = next.filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at);
-      if (first === undefined) {
+      const first = places.reduce<(typeof places)[number] | null>(
+        (one, other) => (other.isWhole && other.at < (one?.at ?? Infinity) ? other : one),
+        null,
+      );
+      if (first === null) {
         break;
       }
       parts.push(data.subarray(from, first.at), first.pattern.shown);
       from = first.at + first.pattern.sent.length;
-      for (const found of next) {
-        if (found.at >= 0 && found.at < from) {
-          found.at = data.indexOf(found.pattern.sent, from);
+      for (const place of places) {
+        if (place.at < from) {
+          Object.assign(place, placeOf(place.pattern, data, from));
         }
       }
     }
-    const end = data.length - this.unfinishedLength(data.subarray(from));
-    this.held = Buffer.from(data.subarray(end));
-    const masked =
-      parts.length === 0 ? data.subarray(0, end) : Buffer.concat([...parts, data.subarray(from, end)]);
-    const skipped = Math.min(this.released, masked.length);
-    this.released -= skipped;
-    return masked.subarray(skipped);
+    const end = places.reduce((least, { at }) => Math.min(least, at), data.length);
+    const last = data.subarray(from, end);
+    return {
+      masked: parts.length === 0 ? last : Buffer.concat([...parts, last]),
+      rest: data.subarray(end),
+    };
   }
 
   /** What of the bytes that are held may go on though they may begin a value; they still count as its beginning. */
@@ -94,21 +117,79 @@ export class EchoMask {
   get heldLength(): number {
     return this.held.length;
   }
+}
 
-  /** How many bytes at the end may begin a value. */
-  private unfinishedLength(data: Buffer): number {
-    return Math.max(
-      0,
-      ...this.patterns.map(({ sent }) => {
-        const [first = 0] = sent;
-        let at = data.indexOf(first, Math.max(0, data.length - sent.length + 1));
-        while (at >= 0 && !sent.subarray(0, data.length - at).equals(data.subarray(at))) {
-          at = data.indexOf(first, at + 1);
-        }
-        return at < 0 ? 0 : data.length - at;
-      }),
-    );
+function patternOf(replacement: Replacement): Pattern {
+  const { sent, shown } = replacement;
+  const known = patterns.get(replacement);
+  const pattern = known ?? { sent: Buffer.from(sent), shown: Buffer.from(shown), borders: null };
+  patterns.set(replacement, pattern);
+  return pattern;
+}
+
+/** By which a value is looked for: a search for all of a long one takes as long as it times the data where both repeat themselves. */
+const HEAD = 8;
+/** Where the head is more often, a table is faster than comparisons. */
+const FEW = 16;
+
+function placeOf(pattern: Pattern, data: Buffer, from: number): Place {
+  const { sent } = pattern;
+  const head = sent.subarray(0, HEAD);
+  let at = data.indexOf(head, from);
+  for (let tried = 0; at >= 0; tried += 1) {
+    if (tried === FEW) {
+      return placeByTable(sent, (pattern.borders ??= bordersOf(sent)), data, at);
+    }
+    const place = placeAt(sent, data, at);
+    if (place !== null) {
+      return place;
+    }
+    at = data.indexOf(head, at + 1);
   }
+  for (let last = Math.max(from, data.length - head.length + 1); last < data.length; last += 1) {
+    const place = placeAt(sent, data, last);
+    if (place !== null) {
+      return place;
+    }
+  }
+  return NOWHERE;
+}
+
+function placeAt(sent: Buffer, data: Buffer, at: number): Place | null {
+  const length = Math.min(sent.length, data.length - at);
+  return data.compare(sent, 0, length, at, at + length) === 0
+    ? { at, isWhole: length === sent.length }
+    : null;
+}
+
+/** In linear time (Morris and Pratt). */
+function placeByTable(sent: Buffer, borders: Uint32Array, data: Buffer, from: number): Place {
+  let matched = 0;
+  for (let at = from; at < data.length; at += 1) {
+    const byte = data[at];
+    while (matched > 0 && sent[matched] !== byte) {
+      matched = borders[matched - 1] ?? 0;
+    }
+    matched += sent[matched] === byte ? 1 : 0;
+    if (matched === sent.length) {
+      return { at: at + 1 - matched, isWhole: true };
+    }
+  }
+  return matched === 0 ? NOWHERE : { at: data.length - matched, isWhole: false };
+}
+
+/** For each beginning of a value, the length of its longest end that begins the value too. */
+function bordersOf(sent: Buffer): Uint32Array {
+  const borders = new Uint32Array(sent.length);
+  let matched = 0;
+  for (let at = 1; at < sent.length; at += 1) {
+    while (matched > 0 && sent[matched] !== sent[at]) {
+      matched = borders[matched - 1] ?? 0;
+    }
+    matched += sent[matched] === sent[at] ? 1 : 0;
+    borders[at] = matched;
+  }
+  return borders;
 }
 
 /** The mask as a part of a pipeline. */

@@ -94,18 +94,32 @@ function withValues(text: string, injections: readonly EgressInjection[]): strin
 
 /** What a response from these hosts may echo: the values of all credentials that go there, as texts are usually written. */
 export function echoesOf(policy: EgressPolicy, { target }: Asked): Replacement[] {
-  return injectionsFor(policy, { target })
-    .filter(({ value }) => unmaskableReason(value) === null)
-    .flatMap(({ value, placeholder }) =>
-      [
-        (text: string) => text,
-        (text: string) => JSON.stringify(text).slice(1, -1),
-        encodeURIComponent,
-        (text: string) => Buffer.from(text).toString('base64'),
-      ].map((written) => ({ sent: written(value), shown: written(placeholder) })),
-    )
-    .filter(({ sent }, index, all) => all.findIndex((other) => other.sent === sent) === index);
+  const echoes = injectionsFor(policy, { target }).flatMap(writtenForms);
+  // Of those alike, the first.
+  return [...new Map(echoes.toReversed().map((echo) => [echo.sent, echo])).values()].toReversed();
 }
+
+/** Requests come more often than policies do. */
+const known = new WeakMap<EgressInjection, Replacement[]>();
+
+function writtenForms(injection: EgressInjection): Replacement[] {
+  const { value, placeholder } = injection;
+  const forms =
+    known.get(injection) ??
+    (unmaskableReason(value) === null ? FORMS : []).map((written) => ({
+      sent: written(value),
+      shown: written(placeholder),
+    }));
+  known.set(injection, forms);
+  return forms;
+}
+
+const FORMS: readonly ((text: string) => string)[] = [
+  (text) => text,
+  (text) => JSON.stringify(text).slice(1, -1),
+  encodeURIComponent,
+  (text) => Buffer.from(text).toString('base64'),
+];
 
 /** Where credentials stand, besides `Authorization`: of models, and of git hosts. */
 const CREDENTIAL_HEADERS = new Set([

@@ -228,6 +228,20 @@ describe('a tunnel that is passed through', () => {
     expect(await text(other.socket).catch(() => '')).toBe('');
   });
 
+  it('whose host resets it before the program begins ends alone', async () => {
+    const host = await startSilentHost();
+    const hello = clientHello({ names: ['api.example'] });
+    const early = await world.connect(`api.example:${host.port}`);
+    await until(() => host.sockets.length === 1);
+    host.sockets[0]?.resetAndDestroy();
+    const later = await world.connect(`api.example:${host.port}`);
+    early.socket.write(hello);
+    later.socket.write(hello);
+    expect(await text(early.socket).catch(() => '')).toBe('');
+    await until(() => host.received(1).length === hello.length);
+    later.socket.destroy();
+  });
+
   it('ends on both sides when one of them goes', async () => {
     const host = await startSilentHost();
     const hello = clientHello({ names: ['api.example'] });

@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty';
-import { stripVTControlCharacters } from 'node:util';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { trace } from '@opentelemetry/api';
+import { withoutTerminalCodes } from '@slipway/common/terminal-text.js';
 import { currentRequest } from '../requests/request-context.js';
 
 const LEVELS: Record<AppLoggerOptions['level'], LogLevel[]> = {
@@ -45,7 +45,7 @@ export function recentLogLines(): readonly string[] {
 }
 
 function remember(line: string): string {
-  recentLines.push(stripVTControlCharacters(line).trimEnd().slice(0, MAX_RECENT_LENGTH));
+  recentLines.push(withoutTerminalCodes(line).trimEnd().slice(0, MAX_RECENT_LENGTH));
   if (recentLines.length > MAX_RECENT_LINES) {
     recentLines.shift();
   }

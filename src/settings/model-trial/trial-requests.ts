@@ -121,9 +121,14 @@ function anthropicBody({ text, system, withTool, image }: Question): JsonObject 
   };
 }
 
+/** More than a thousand tokens come in: an event has three at most. */
+const MAX_LINES = 10_000;
+const DATA = 'data:';
+
 /** Of a stream, or of an answer in one piece; null: it is no answer of a model. */
 export function readReply(body: string): Reply | null {
-  const chunks = [...body.matchAll(/^data:(.*)$/gm)].map(([, data = '']) => parseJson(data));
+  const events = body.split('\n', MAX_LINES).filter((line) => line.startsWith(DATA));
+  const chunks = events.map((line) => parseJson(line.slice(DATA.length)));
   const isStream = chunks.length > 0;
   const parts = isStream ? chunks : [parseJson(body)];
   const isAnswer = parts.some(

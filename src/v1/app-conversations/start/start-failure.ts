@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from 'node:util';
+import { withoutTerminalCodes } from '@slipway/common/terminal-text.js';
 import { textTail } from '@slipway/common/well-formed-text.js';
 
 /** Classes of failures that operators can act on. */
@@ -37,6 +37,6 @@ const MAX_CHARACTERS = 2_000;
 
 export function tailOf(output: string): string {
   // PostgreSQL stores no NUL, and a detail has no colours.
-  const plain = stripVTControlCharacters(output).replaceAll('\0', '');
+  const plain = withoutTerminalCodes(output).replaceAll('\0', '');
   return textTail(plain.trimEnd().split('\n').slice(-MAX_LINES).join('\n'), MAX_CHARACTERS);
 }

@@ -13,6 +13,11 @@ function update(key: string, value: unknown): AgentEvent {
   };
 }
 
+function finish(call: unknown): AgentEvent {
+  const members = { tool_name: 'finish', action: { kind: 'FinishAction' }, tool_call: call };
+  return { ...update('', null), kind: 'ActionEvent', source: 'agent', ...members } as never;
+}
+
 const USAGE = { model_name: 'm', accumulated_cost: 1.5 };
 const METRICS = {
   model_name: 'm',
@@ -55,6 +60,12 @@ describe('stateInEvents', () => {
       { executionStatus: 'idle', error: null, title: 'T\u{FFFD}', metrics: METRICS },
     ],
     ['nothing of another key', [update('agent', { kind: 'Agent' })], {}],
+    ['the result of a call', [finish({ arguments: '{"result":{"a":1}}' })], { result: { a: 1 } }],
+    [
+      'no result of a call that is none',
+      [finish(undefined), finish(null), finish({ arguments: 1 }), finish({ arguments: '{' })],
+      {},
+    ],
   ])('finds %s', (_name, events, expected) => {
     expect(stateInEvents(events)).toEqual(expected);
   });

@@ -5,7 +5,7 @@ import {
   type MetricsSnapshot,
 } from '@slipway/agent-protocol/conversation-api.js';
 import type { ActionEvent, AgentEvent } from '@slipway/agent-protocol/events.js';
-import { jsonAt, parseJson } from '@slipway/common/json-access.js';
+import { jsonAt, jsonText, parseJson } from '@slipway/common/json-access.js';
 import {
   type RemoteConversation,
   toMetrics,
@@ -64,11 +64,11 @@ function stateInEvent(event: AgentEvent): ObservedState {
 }
 
 /** The result is an argument of a valid call of `finish`; calls that were refused have no action. */
-function resultOf({ tool_name: tool, action, tool_call: call }: ActionEvent): ObservedState {
-  if (tool !== 'finish' || action?.kind !== 'FinishAction') {
+function resultOf(event: ActionEvent): ObservedState {
+  if (event.tool_name !== 'finish' || event.action?.kind !== 'FinishAction') {
     return {};
   }
-  const result = jsonAt(parseJson(call.arguments), 'result');
+  const result = jsonAt(parseJson(jsonText(event, 'tool_call', 'arguments') ?? ''), 'result');
   return result === undefined ? {} : { result: storableJson(result) };
 }
 
