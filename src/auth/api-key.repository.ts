@@ -5,7 +5,8 @@ import {
   DataSource,
   Entity,
   type EntityManager,
-  type FindOperator,
+  type EntityTarget,
+  type FindOptionsWhere,
   In,
   Index,
   IsNull,
@@ -19,7 +20,7 @@ import { publishAccessChange } from './access-changes.js';
 import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';
 import type { StoredCaller } from './auth.decorators.js';
-import { makerOf, PAUSED_WITH_KEY } from './owned.repository.js';
+import { makerOf, type OwnedThing, PAUSED_WITH_KEY } from './owned.repository.js';
 import { lockUser, OwnedRow } from './user.repository.js';
 
 /** Reserved for the key from `BOOTSTRAP_API_KEY`. */
@@ -115,9 +116,12 @@ const COUNT_VALID = `
   SELECT count(*)::integer AS count FROM api_keys
   WHERE user_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`;
 
+/** Skips keys that are being ended with what they made, which locks the same rows in the opposite order. */
 const FIND_SURPLUS = `
-  SELECT id FROM api_keys WHERE user_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
-  ORDER BY created_at DESC OFFSET $3`;
+  SELECT id FROM api_keys WHERE id IN (
+    SELECT id FROM api_keys WHERE user_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
+    ORDER BY created_at DESC OFFSET $3)
+  FOR UPDATE SKIP LOCKED`;
 
 const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id';
 
@@ -229,7 +233,8 @@ export class ApiKeyRepository extends Repository<ApiKey> {
       const { madeByKey, identityId, sid } = await manager.findOneByOrFail(ApiKey, { id });
       await manager.update(ApiKey, { madeByKey: id }, { madeByKey, ...(identityId && { identityId, sid }) });
       for (const type of PAUSED_WITH_KEY.keys()) {
-        await manager.update(type, { userId, madeByKey: id }, { madeByKey });
+        const rows = await lockMade(manager, type, { userId, madeByKey: id });
+        await manager.update(type, whichOf(rows), { madeByKey });
       }
       await manager.delete(ApiKey, { id });
       const entry = { action: 'api_key.forget', resourceId: id, ownerId: userId, by: 'service' } as const;
@@ -297,10 +302,10 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     }
   }
 
-  private async pauseMade(manager: EntityManager, where: { madeByKey: FindOperator<string> }): Promise<void> {
+  private async pauseMade(manager: EntityManager, where: FindOptionsWhere<OwnedThing>): Promise<void> {
     for (const [type, { action, values }] of PAUSED_WITH_KEY) {
-      const rows = await manager.find(type, { select: { id: true, userId: true }, where });
-      await manager.update(type, { id: In(rows.map(({ id }) => id)) }, values);
+      const rows = await lockMade(manager, type, where);
+      await manager.update(type, whichOf(rows), values);
       const details = { members: Object.keys(values) };
       const entries = rows.map(({ id, userId }) => ({ action, resourceId: id, ownerId: userId, details }));
       await this.audit.append(manager, ...entries);
@@ -356,6 +361,20 @@ export class ApiKeyRepository extends Repository<ApiKey> {
         : [{ action: 'api_key.create' as const, resourceId: id, ownerId: userId, details }]),
     );
   }
+}
+
+/** In the order in which an event locks the automations that it starts, so that neither waits for what the other has. */
+async function lockMade(
+  manager: EntityManager,
+  type: EntityTarget<OwnedThing>,
+  where: FindOptionsWhere<OwnedThing>,
+): Promise<Pick<OwnedThing, 'id' | 'userId'>[]> {
+  const lock = { mode: 'for_no_key_update' } as const;
+  return manager.find(type, { select: { id: true, userId: true }, where, order: { id: 'ASC' }, lock });
+}
+
+function whichOf(rows: readonly Pick<OwnedThing, 'id'>[]): FindOptionsWhere<OwnedThing> {
+  return { id: In(rows.map(({ id }) => id)) };
 }
 
 function earlier(one: Date | null, other: Date): Date {
