@@ -14,6 +14,7 @@ import {
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
 import { AppConfig } from '../config/app-config.js';
+import { lockFree } from '../database/leased-rows/leased-rows.js';
 import { publishAccessChange } from './access-changes.js';
 import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';
@@ -83,10 +84,14 @@ export interface Besides {
 const personEnd = (userId: string, days: string): string => `
   (SELECT max(last_seen_at) + make_interval(days => ${days}::integer) FROM user_identities WHERE user_id = ${userId})`;
 
+/** When a key ends by itself; null: never. */
+export const keyEnd = (key: string, days: string): string =>
+  `least(${key}.expires_at, ${personEnd(`${key}.user_id`, days)})`;
+
 const FIND_PERSON_END = `SELECT ${personEnd('$1', '$2')} AS ends_at`;
 
 const FIND_WITH_OWNER = `
-  SELECT k.secret_hash, least(k.expires_at, ${personEnd('u.id', '$2')}) AS expires_at, k.revoked_at, k.not_before,
+  SELECT k.secret_hash, ${keyEnd('k', '$2')} AS expires_at, k.revoked_at, k.not_before,
     k.scopes, k.repositories, k.last_used_at, u.id AS user_id, u.email, u.is_admin, u.reads_only
   FROM api_keys k JOIN users u ON u.id = k.user_id
   WHERE k.id = $1 AND u.disabled_at IS NULL`;
@@ -94,7 +99,7 @@ const FIND_WITH_OWNER = `
 const FIND_VALID = `
   SELECT k.id FROM api_keys k JOIN users u ON u.id = k.user_id
   WHERE k.id = ANY ($1::text[]) AND k.revoked_at IS NULL AND u.disabled_at IS NULL
-    AND coalesce(least(k.expires_at, ${personEnd('u.id', '$3')}), 'infinity') > $2
+    AND coalesce(${keyEnd('k', '$3')}, 'infinity') > $2
     AND coalesce(k.not_before, '-infinity') <= $2`;
 
 const FIND_END = `
@@ -115,9 +120,12 @@ const COUNT_VALID = `
   SELECT count(*)::integer AS count FROM api_keys
   WHERE user_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`;
 
+/** Skips keys that are being ended with what they made, which locks the same rows in the opposite order. */
 const FIND_SURPLUS = `
-  SELECT id FROM api_keys WHERE user_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
-  ORDER BY created_at DESC OFFSET $3`;
+  SELECT id FROM api_keys WHERE id IN (
+    SELECT id FROM api_keys WHERE user_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
+    ORDER BY created_at DESC OFFSET $3)
+  ${lockFree()}`;
 
 const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id';
 
@@ -150,7 +158,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   }
 
   /** Null: without an issuer, keys do not depend on one. */
-  private get personKeyDays(): number | null {
+  get personKeyDays(): number | null {
     return this.config.oidc?.keyMaxDays ?? null;
   }
 

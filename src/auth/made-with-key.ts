@@ -1,4 +1,4 @@
-import { type EntityManager, type EntityTarget, In } from 'typeorm';
+import { type EntityManager, type EntityTarget, type FindOptionsWhere, In } from 'typeorm';
 import type { AuditAction } from '../audit/audit-action.js';
 import type { AuditRepository } from '../audit/audit.repository.js';
 import { publishAccessChange } from './access-changes.js';
@@ -45,7 +45,7 @@ export async function endMadeWith(
     found = await manager.findBy(Identity, where);
   }
   for (const [type, { action, values }] of ENDED_WITH_KEY) {
-    const rows = await manager.find(type, { select: { id: true, userId: true }, where });
+    const rows = await lockMade(manager, type, where);
     const which = { id: In(rows.map(({ id }) => id)) };
     await (values === null ? manager.delete(type, which) : manager.update(type, which, values));
     const details = values && { details: { members: Object.keys(values) } };
@@ -57,10 +57,21 @@ export async function endMadeWith(
 /** What was made with a key that is forgotten counts as made by what made that. */
 export async function giveMadeWith(
   manager: EntityManager,
-  which: Pick<MadeRow, 'userId'> & { madeByKey: string },
+  where: Pick<MadeRow, 'userId'> & { madeByKey: string },
   madeByKey: string | null,
 ): Promise<void> {
   for (const type of [...ENDED_WITH_KEY.keys(), Identity]) {
-    await manager.update(type, which, { madeByKey });
+    const rows = await lockMade(manager, type, where);
+    await manager.update(type, { id: In(rows.map(({ id }) => id)) }, { madeByKey });
   }
+}
+
+/** In the order in which an event locks the automations that it starts, so that neither waits for what the other has. */
+async function lockMade(
+  manager: EntityManager,
+  type: EntityTarget<MadeRow>,
+  where: FindOptionsWhere<MadeRow>,
+): Promise<Pick<MadeRow, 'id' | 'userId'>[]> {
+  const lock = { mode: 'for_no_key_update' } as const;
+  return manager.find(type, { select: { id: true, userId: true }, where, order: { id: 'ASC' }, lock });
 }

@@ -352,6 +352,11 @@ export async function lockUser(manager: EntityManager, userId: string): Promise<
   }
 }
 
+/** Before other rows are locked by what adds rows of the user: who changes the user locks the user first. */
+export async function keepUser(manager: EntityManager, userId: string): Promise<void> {
+  await manager.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [userId]);
+}
+
 /** @throws DomainError forbidden for a service */
 export async function requirePerson(manager: EntityManager, userId: string): Promise<void> {
   if (await manager.existsBy(User, { id: userId, kind: 'service' })) {

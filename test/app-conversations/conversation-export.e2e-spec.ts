@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { unzipSync } from 'fflate';
+import { ConversationsService } from '../../src/v1/app-conversations/conversations.service.js';
 import { messageEvent } from '../fakes/sample-events.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -33,13 +34,19 @@ async function conversationWith(events: object[]): Promise<string> {
     address: 'http://127.0.0.1:1',
   });
   const { id, hex } = await rows.conversation(app.user.id, { sandboxId: sandbox.id, title: 'Parser' });
-  await app.dataSource.query(
-    `INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
-     SELECT $1, (row_number() OVER ())::int, body->>'id', body->>'kind', now(), body
-     FROM jsonb_array_elements($2::jsonb) AS body`,
-    [id, JSON.stringify(events)],
-  );
+  await store(id, events);
   return hex;
+}
+
+async function store(id: string, events: object[]): Promise<void> {
+  await app.dataSource.query(
+    `WITH log AS (
+       UPDATE followed_conversations SET event_count = event_count + $3 WHERE id = $1 RETURNING event_count - $3 AS before)
+     INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
+     SELECT $1, before + (row_number() OVER ())::int, body->>'id', body->>'kind', now(), body
+     FROM log, jsonb_array_elements($2::jsonb) AS body`,
+    [id, JSON.stringify(events), events.length],
+  );
 }
 
 describe('the download of a conversation', () => {
@@ -63,5 +70,22 @@ describe('the download of a conversation', () => {
       events.map(({ id: eventId }, index) => `event_${String(index).padStart(6, '0')}_${eventId}.json`),
     );
     expect(Object.values(others).map((text) => JSON.parse(text))).toEqual(events);
+  });
+
+  it('has what there was when it was asked for, however slowly it is read', async () => {
+    const said = (): object => messageEvent(randomUUID(), 'agent', randomBytes(4_000).toString('base64'));
+    const id = await conversationWith(Array.from({ length: 150 }, said));
+    const archive = await app.app.get(ConversationsService).export(app.user.id, id);
+    const chunks = archive.iterator();
+    const { value: first } = await chunks.next();
+    await store(id, [said()]);
+
+    const read: Buffer[] = [first];
+    for await (const chunk of chunks) {
+      read.push(chunk);
+    }
+
+    const names = Object.keys(unzipSync(Buffer.concat(read)));
+    expect(names.filter((name) => name.startsWith('event_'))).toHaveLength(150);
   });
 });

@@ -161,6 +161,22 @@ describe('API keys and users', () => {
       };
       const revoke = async (id: string): Promise<request.Response> =>
         request(app.url).delete(`${KEYS}/${id}?made=pause`).set(app.user.headers);
+      /** As many as are kept. */
+      const endedKeys = async (): Promise<void> => {
+        await app.dataSource.query(
+          `INSERT INTO api_keys (id, user_id, name, secret_hash, revoked_at)
+           SELECT 'ended' || n, $1, 'ended', '', now() FROM generate_series(100, 199) AS n ON CONFLICT DO NOTHING`,
+          [app.user.id],
+        );
+      };
+      const automationOf = async (key: string): Promise<string> => {
+        const { body } = await request(app.url)
+          .post('/api/automation/v1/preset/prompt')
+          .set({ 'X-Session-API-Key': key })
+          .send({ name: 'stolen', prompt: 'Go on.', trigger: { type: 'cron', schedule: '0 9 * * *' } })
+          .expect(201);
+        return body.id;
+      };
 
       it('stops what keys made that were forgotten since', async () => {
         const { body: stolen } = await issue(app.user, { name: 'stolen' });
@@ -172,11 +188,7 @@ describe('API keys and users', () => {
           `UPDATE api_keys SET revoked_at = now(), created_at = '2020-01-01' WHERE id = ANY ($1)`,
           [[between.id, last.id]],
         );
-        await app.dataSource.query(
-          `INSERT INTO api_keys (id, user_id, name, secret_hash, revoked_at)
-           SELECT 'ended' || n, $1, 'ended', '', now() FROM generate_series(100, 199) AS n`,
-          [app.user.id],
-        );
+        await endedKeys();
         await issue(app.user, { name: 'forgets' });
         const { body: left } = await request(app.url).get(KEYS).set(app.user.headers).expect(200);
         expect(left.map(({ id }: { id: string }) => id)).not.toContain(last.id);
@@ -185,6 +197,39 @@ describe('API keys and users', () => {
 
         expect(await states(paths)).toEqual([false, false, false]);
         expect(await revoked([deepest.id])).toEqual([true]);
+      });
+
+      it('stops it in the order in which an event starts it', async () => {
+        const { body: stolen } = await issue(app.user, { name: 'stolen' });
+        const first = await automationOf(stolen.key);
+        let last = await automationOf(stolen.key);
+        while (last > first) {
+          last = await automationOf(stolen.key);
+        }
+        const revoking = await app.dataSource.transaction(async (manager) => {
+          const lock = 'SELECT FROM automations WHERE id = $1 FOR UPDATE';
+          await manager.query(lock, [last]);
+          const answer = revoke(stolen.id);
+          await untilBlocked(app.dataSource);
+          await manager.query(lock, [first]);
+          return [answer];
+        });
+        expect((await Promise.all(revoking)).map(({ status }) => status)).toEqual([204]);
+      });
+
+      it('is not waited for by a key that forgets ended ones', async () => {
+        const { body: stolen } = await issue(app.user, { name: 'stolen' });
+        await issue(withKey(stolen.key), { name: 'made' });
+        await app.dataSource.query(
+          `UPDATE api_keys SET revoked_at = now(), created_at = '2020-01-01' WHERE id = $1`,
+          [stolen.id],
+        );
+        await endedKeys();
+        await app.dataSource.transaction(async (manager) => {
+          await manager.query('SELECT FROM api_keys WHERE id = $1 FOR UPDATE', [stolen.id]);
+          expect((await issue(app.user, { name: 'forgets' })).status).toBe(201);
+        });
+        expect(await revoked([stolen.id])).toEqual([true]);
       });
 
       it.each<[string, (key: string) => Promise<request.Response>]>([

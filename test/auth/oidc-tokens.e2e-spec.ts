@@ -290,7 +290,7 @@ describe('tokens of the issuer', () => {
   });
 
   // The last one, since it moves the clock beyond the end of the other tokens.
-  it('keep the keys of a person alive, which stop when the person is not seen for a month', async () => {
+  it('keep the keys of a person alive, which stop, with their browsers, when the person is not seen for a month', async () => {
     const token = await issuer.accessToken(someone({ exp: now() + 1_000 * HOUR }));
     const { body } = await request(app.url)
       .post('/api/v1/api-keys')
@@ -302,8 +302,14 @@ describe('tokens of the issuer', () => {
     const [shown] = (await withKey().expect(200)).body;
     expect(Date.parse(shown.expires_at) - app.clock.now()).toBeGreaterThan(29 * 24 * HOUR * 1000);
 
-    app.clock.advance(30 * 24 * HOUR * 1000);
+    app.clock.advance((30 * 24 - 1) * HOUR * 1000);
+    const signedIn = await request(app.url).post('/auth/key').send({ key: body.key }).expect(200);
+    const [cookie = ''] = String(signedIn.headers['set-cookie']).split(';', 1);
+    const inBrowser = (): request.Test => request(app.url).get('/api/v1/api-keys').set('Cookie', cookie);
+    await inBrowser().expect(200);
+    app.clock.advance(HOUR * 1000);
     await withKey().expect(401);
+    await inBrowser().expect(401);
     await ask(token).expect(200);
     await withKey().expect(200);
   });

@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { RemovedUsersWorker } from '../../src/auth/removed-users.worker.js';
+import { AwaitSandboxStep } from '../../src/v1/app-conversations/start/await-sandbox.step.js';
+import { BeginConversationStep } from '../../src/v1/app-conversations/start/begin-conversation.step.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -160,6 +162,35 @@ describe('a user who is removed', () => {
     });
 
     expect(await removing).toBe(204);
+  });
+
+  it.each<[string, () => Promise<[id: string, begin: () => Promise<unknown>]>]>([
+    [
+      'a start that makes its sandbox',
+      async () => {
+        const task = await rows.startTask(user.id, { status: 'WAITING_FOR_SANDBOX' });
+        return [task.id, async () => app.app.get(AwaitSandboxStep)['create'](task)];
+      },
+    ],
+    [
+      'a start that begins its conversation',
+      async () => {
+        const task = await rows.startTask(user.id, { sandboxId, status: 'STARTING_CONVERSATION' });
+        const begun = { model: null, baseUrl: '', workingDir: '.', agent: null };
+        return [task.id, async () => app.app.get(BeginConversationStep)['store'](task, [], begun)];
+      },
+    ],
+  ])('does not wait for %s, which waits for that', async (_what, prepare) => {
+    const [startId, begin] = await prepare();
+    const begun = await app.dataSource.transaction(async (manager) => {
+      await manager.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [user.id]);
+      const work = begin().catch(() => undefined);
+      await untilBlocked(app.dataSource);
+      const lock = 'SELECT FROM app_conversation_start_tasks WHERE id = $1 FOR UPDATE NOWAIT';
+      expect(await manager.query(lock, [startId])).toHaveLength(1);
+      return [work];
+    });
+    await Promise.all(begun);
   });
 
   it.each<[string, () => string]>([

@@ -1,10 +1,13 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { AutomationEventsService } from '../../src/automations/events/automation-events.service.js';
 import type { FakeMember } from '../fakes/fake-world.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
+import { until } from '../support/until.js';
+import { untilBlocked } from '../support/until-blocked.js';
 
 const PATH = '/api/automation/v1';
 const SECRET = 'a-secret-of-the-host';
@@ -202,6 +205,46 @@ describe('from anyone', () => {
     expect((await runs(id)).filter(({ status }) => status === 'SKIPPED')).toHaveLength(1);
     expect(await reasonOf(comment(READER), id)).toBeNull();
   });
+});
+
+it.each<[string, string, object]>([
+  ['made inactive', `state = 'INACTIVE'`, { state: 'INACTIVE' }],
+  [
+    'given to writers alone, with all that they may use',
+    `trigger = trigger || '{"from": "writers"}', work = work || '{"secret_names": null, "git": "write"}'`,
+    { trigger: expect.objectContaining({ from: 'writers' }) },
+  ],
+])('an automation that is %s while an event is judged is not started by that', async (_how, change, seen) => {
+  const id = await automation({ from: 'anyone' }, FOR_ANYONE);
+  const asked = await app.dataSource.transaction(async (manager) => {
+    await manager.query(`UPDATE automations SET ${change} WHERE id = $1`, [id]);
+    const answer = deliver(comment(STRANGER)).then((response) => response);
+    await Promise.race([untilBlocked(app.dataSource), answer]);
+    return { answer };
+  });
+
+  expect((await asked.answer).body.matched).toEqual([]);
+  expect(await runs(id)).toEqual([]);
+  expect((await call('get', `/${id}`).expect(200)).body).toMatchObject(seen);
+});
+
+it('an event that waits for its turn while its webhook is disabled starts nothing', async () => {
+  const id = await automation();
+  const { body: known } = await call('get', '/webhooks').expect(200);
+  const limit = app.app.get(AutomationEventsService)['ofOrganizations'];
+  const send = async (): Promise<number> => (await deliver(comment(WRITER))).status;
+  const answers = await app.dataSource.transaction(async (manager) => {
+    await manager.query('SELECT FROM automations WHERE id = $1 FOR UPDATE', [id]);
+    const begun = [send(), send()];
+    await untilBlocked(app.dataSource, 2);
+    const late = send();
+    await until(() => limit.waiting(user.id) === 1);
+    await call('patch', `/webhooks/${known.webhooks[0].id}`).send({ enabled: false }).expect(200);
+    return [...begun, late];
+  });
+
+  expect(await Promise.all(answers)).toEqual([202, 202, 401]);
+  expect(await runs(id)).toHaveLength(2);
 });
 
 describe('the account of the owner starts nothing', () => {

@@ -16,7 +16,7 @@ import {
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { publishAccessChange } from '../access-changes.js';
-import { ApiKey, ApiKeyRepository } from '../api-key.repository.js';
+import { ApiKey, ApiKeyRepository, keyEnd } from '../api-key.repository.js';
 import type { StoredCaller } from '../auth.decorators.js';
 import type { EndedSignIn } from '../oidc/oidc.issuer.js';
 import { Identity } from '../oidc/identity.repository.js';
@@ -96,12 +96,12 @@ export const SESSION_IDLE_MS = 12 * 3_600_000;
 /** Sessions of one user; the one that was used longest ago ends first. */
 export const MAX_SESSIONS = 20;
 
-/** `$1` is the time, `$2` and `$3` the ages in milliseconds. */
+/** `$1` is the time, `$2` and `$3` the ages in milliseconds, `$4` the days of a person's keys. */
 const IS_VALID = `
   s.last_used_at > $1::timestamptz - make_interval(secs => $2::double precision / 1000)
   AND s.created_at > $1::timestamptz - make_interval(secs => $3::double precision / 1000)
   AND (s.api_key_id IS NULL OR EXISTS (SELECT FROM api_keys k
-    WHERE k.id = s.api_key_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $1)))
+    WHERE k.id = s.api_key_id AND k.revoked_at IS NULL AND coalesce(${keyEnd('k', '$4')}, 'infinity') > $1))
   AND NOT EXISTS (SELECT FROM users WHERE id = s.user_id AND disabled_at IS NOT NULL)`;
 
 const FIND_VALID = `
@@ -109,18 +109,18 @@ const FIND_VALID = `
     k.repositories,
     least(s.last_used_at + make_interval(secs => $2::double precision / 1000),
       s.created_at + make_interval(secs => $3::double precision / 1000),
-      k.expires_at) AS ends_at
+      ${keyEnd('k', '$4')}) AS ends_at
   FROM sessions s JOIN users u ON u.id = s.user_id LEFT JOIN api_keys k ON k.id = s.api_key_id
-  WHERE s.id = $4 AND ${IS_VALID}`;
+  WHERE s.id = $5 AND ${IS_VALID}`;
 
-const FIND_VALID_IDS = `SELECT s.id FROM sessions s WHERE s.id = ANY ($4::text[]) AND ${IS_VALID}`;
+const FIND_VALID_IDS = `SELECT s.id FROM sessions s WHERE s.id = ANY ($5::text[]) AND ${IS_VALID}`;
 
-/** Expired ones, and those beyond the newest `$5`. */
+/** Expired ones, and those beyond the newest `$6`. */
 const FORGET_ENDED = `
   DELETE FROM sessions WHERE id IN (
-    SELECT id FROM sessions s WHERE user_id = $4 AND NOT (${IS_VALID})
+    SELECT id FROM sessions s WHERE user_id = $5 AND NOT (${IS_VALID})
     UNION ALL
-    (SELECT id FROM sessions WHERE user_id = $4 ORDER BY last_used_at DESC, id OFFSET $5))`;
+    (SELECT id FROM sessions WHERE user_id = $5 ORDER BY last_used_at DESC, id OFFSET $6))`;
 
 /** One request at a time asks the issuer. */
 const BEGIN_RENEWAL = `
@@ -173,12 +173,12 @@ export class SessionRepository extends Repository<Session> {
   }
 
   async findValid(id: string, now: Date): Promise<SessionWithOwner | null> {
-    const [row] = await this.query<SessionWithOwner[]>(FIND_VALID, [...ages(now), id]);
+    const [row] = await this.query<SessionWithOwner[]>(FIND_VALID, [...this.ages(now), id]);
     return row ?? null;
   }
 
   async findValidIds(ids: readonly string[], now: Date): Promise<string[]> {
-    const rows = await this.query<{ id: string }[]>(FIND_VALID_IDS, [...ages(now), ids]);
+    const rows = await this.query<{ id: string }[]>(FIND_VALID_IDS, [...this.ages(now), ids]);
     return rows.map(({ id }) => id);
   }
 
@@ -203,7 +203,7 @@ export class SessionRepository extends Repository<Session> {
           throw new DomainError('unauthorized', LOGGED_OUT);
         }
       }
-      await manager.query(FORGET_ENDED, [...ages(now), userId, MAX_SESSIONS - 1]);
+      await manager.query(FORGET_ENDED, [...this.ages(now), userId, MAX_SESSIONS - 1]);
       await manager.insert(Session, { id, userId, ...origin, secretHash, createdAt: now, lastUsedAt: now });
       await this.audit.append(manager, { action: 'session.create', resourceId: id, ownerId: userId });
     });
@@ -274,8 +274,8 @@ export class SessionRepository extends Repository<Session> {
   async touch(id: string, now: Date, unlessSince: Date): Promise<void> {
     await this.query(TOUCH, [id, now, unlessSince]);
   }
-}
 
-function ages(now: Date): unknown[] {
-  return [now, SESSION_IDLE_MS, SESSION_MAX_MS];
+  private ages(now: Date): unknown[] {
+    return [now, SESSION_IDLE_MS, SESSION_MAX_MS, this.keys.personKeyDays];
+  }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable, Logger } from '@nestjs/common';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
@@ -50,8 +51,8 @@ export function invalidSignature(): DomainError {
 }
 
 interface Judgement {
-  /** Id of the automation. */
-  id: string;
+  /** As it was when it was judged. */
+  automation: TriggeredAutomation;
   /** Why the event does not start it; null where it does. */
   reason: string | null;
   /** Set where the host did not answer who caused the event, and may answer later. */
@@ -89,7 +90,9 @@ export class AutomationEventsService extends BackgroundLoop {
       const detail = 'Too many events of this organization wait.';
       throw new DomainError('rate_limited', detail, { retryAfterSeconds: 2 });
     }
-    return this.ofOrganizations.run(webhook.orgId, () => this.take(webhook, sent));
+    return this.ofOrganizations.run(webhook.orgId, async () =>
+      this.take(await this.stillTaken(webhook), sent),
+    );
   }
 
   /** What an event meant for each automation of its source; why one made no run is found out now. */
@@ -98,7 +101,7 @@ export class AutomationEventsService extends BackgroundLoop {
     return this.ofOrganizations.run(orgId, async () => {
       const webhook = await this.webhooks.findOneBy({ orgId, source });
       const judged = await this.judge(event, webhook ?? noWebhook(source), createdAt.getTime());
-      return judged.map(({ id, reason }) => {
+      return judged.map(({ automation: { id }, reason }) => {
         const told = textHead(reason ?? (payload === null ? PAYLOAD_GONE : MADE_NONE), MAX_REASON);
         const made = event.outcomes.find(({ automation_id }) => automation_id === id);
         return made ?? { automation_id: id, run_id: null, reason: told };
@@ -120,6 +123,15 @@ export class AutomationEventsService extends BackgroundLoop {
       throw invalidSignature();
     }
     return webhook;
+  }
+
+  /** What was signed with an old secret, or for a webhook that is disabled meanwhile, is refused as it is from then on. */
+  private async stillTaken(webhook: AutomationWebhook): Promise<AutomationWebhook> {
+    const now = await this.webhooks.findOneBy({ id: webhook.id, enabled: true });
+    if (now === null || this.webhooks.secretOf(now) !== this.webhooks.secretOf(webhook)) {
+      throw invalidSignature();
+    }
+    return now;
   }
 
   private async take(webhook: AutomationWebhook, sent: ReceivedWebhook): Promise<ReceivedEvent> {
@@ -153,10 +165,11 @@ export class AutomationEventsService extends BackgroundLoop {
       const before = await this.events.add(manager, event);
       if (before === null) {
         for (const each of judged.filter(({ reason }) => reason === null)) {
-          const automation = await this.automations.lock(manager, { id: each.id });
-          const made = automation && (await this.runs.make(manager, automation, 'event', cause));
-          if (made?.run) {
-            outcomes.push({ automation_id: each.id, run_id: made.run.id, reason: made.reason });
+          const { id: automation_id } = each.automation;
+          const automation = await this.automations.lock(manager, { id: automation_id });
+          if (automation !== null && isAsJudged(each.automation, automation)) {
+            const { run, reason } = await this.runs.make(manager, automation, 'event', cause);
+            outcomes.push(...(run === null ? [] : [{ automation_id, run_id: run.id, reason }]));
           }
         }
         await this.events.settle(manager, event, outcomes);
@@ -180,18 +193,18 @@ export class AutomationEventsService extends BackgroundLoop {
     // Always in this order, so that two events never wait for each other.
     for (const automation of await this.automations.ofSource(orgId, source)) {
       await setImmediate();
-      const { id, userId, trigger, state } = automation;
+      const { userId, trigger, state } = automation;
       const seen = payload === null ? { ...trigger, filter: null } : trigger;
       const inactive = state === 'ACTIVE' ? null : 'It is not active.';
       const reason = inactive ?? mismatch(seen, { source, key, payload });
       if (reason !== null || payload === null) {
-        judged.push({ id, reason, failure: null });
+        judged.push({ automation, reason, failure: null });
         continue;
       }
       const actor = actors.get(userId) ?? this.actors.find(userId, webhook, payload);
       actors.set(userId, actor);
       const refusal = await this.refusal(automation, await actor, timeOf(payload) ?? at);
-      judged.push({ id, reason: refusal, failure: refusal === null ? null : (await actor).failure });
+      judged.push({ automation, reason: refusal, failure: refusal === null ? null : (await actor).failure });
     }
     return judged;
   }
@@ -210,4 +223,9 @@ export class AutomationEventsService extends BackgroundLoop {
       ? 'The account of its owner wrote it while a run was under way.'
       : problemWith(actor, trigger);
   }
+}
+
+/** What decides who starts it may have been changed since, with what it may do, or the automation have been paused. */
+function isAsJudged(judged: TriggeredAutomation, { state, trigger }: TriggeredAutomation): boolean {
+  return state === judged.state && isDeepStrictEqual(trigger, judged.trigger);
 }

@@ -115,7 +115,7 @@ const REMEMBER_REMOVED =
 
 type TouchedConversation = Pick<AppConversation, 'sandboxId' | 'title' | 'titleIsUsers'>;
 
-interface BegunConversation {
+export interface BegunConversation {
   model: string | null;
   baseUrl: string;
   workingDir: string;

@@ -11,6 +11,10 @@ import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import { unknownConversation } from '../events/events.service.js';
+import {
+  FollowedConversationRepository,
+  type StoredLog,
+} from '../events/followed-conversation.repository.js';
 import { EventQueries } from '../events/store/event.queries.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
@@ -38,6 +42,7 @@ export class ConversationsService {
     private readonly agentServers: AgentServerClient,
     private readonly audit: AuditRepository,
     private readonly eventLog: EventQueries,
+    private readonly logs: FollowedConversationRepository,
     private readonly presenter: ConversationPresenter,
   ) {}
 
@@ -95,27 +100,28 @@ export class ConversationsService {
     return row;
   }
 
-  /** A zip archive of all events and `meta.json`, without the sandbox's key. Throws DomainError not_found. */
+  /**
+   * A zip archive of `meta.json`, without the sandbox's key, and all events until now: who reads it slowly gets none from
+   * after the end of a share. Throws DomainError not_found.
+   */
   async export(userId: string, givenId: string): Promise<Readable> {
     const row = await this.queries.get(userId, givenId);
-    return Readable.from(zip(this.entries(row)), { objectMode: false });
+    const log = await this.logs.findLog(row.id, userId);
+    return Readable.from(zip(this.entries(row, log)), { objectMode: false });
   }
 
-  private async *entries(row: ConversationRow): AsyncGenerator<ZipEntry> {
+  private async *entries(row: ConversationRow, log: StoredLog | null): AsyncGenerator<ZipEntry> {
+    const { eventCount = 0, since } = log ?? {};
     const { session_api_key: _key, conversation_url: _url, ...meta } = this.presenter.conversation(row);
     yield { name: 'meta.json', text: JSON.stringify(meta, null, 2) };
     let index = 0;
-    for (let seq = 0; ;) {
-      const events = await this.eventLog.after(row.id, seq, EVENT_BATCH);
-      const last = events.at(-1);
-      if (last === undefined) {
-        return;
-      }
-      for (const { body } of events) {
+    for (let seq = 0; seq < eventCount;) {
+      const events = await this.eventLog.after(row.id, seq, EVENT_BATCH, since);
+      for (const { body } of events.filter((event) => event.seq <= eventCount)) {
         yield { name: eventFileName(index, jsonText(JSON.parse(body), 'id') ?? ''), text: body };
         index += 1;
       }
-      seq = last.seq;
+      seq = events.at(-1)?.seq ?? eventCount;
     }
   }
 

@@ -1,5 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { Injectable } from '@nestjs/common';
+import { lockUser } from '../../../auth/user.repository.js';
 import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { AppConfig } from '../../../config/app-config.js';
@@ -99,7 +100,8 @@ export class AwaitSandboxStep {
     const { sandboxId: id, userId, hostId, request } = task;
     const plan = await this.creator.plan(userId, request.sandbox_spec_id, undefined, request.egress);
     const updated = await this.tasks.transaction(async (manager) => {
-      // First, so that a deleted task leaves nothing behind.
+      await lockUser(manager, userId);
+      // Before the sandbox, so that a deleted task leaves nothing behind.
       const change = { sandboxMade: true, detail: null, notes: plan.notes };
       const changed = await this.tasks.update(task, change, manager);
       const cause = request.cause;

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
+import { keepUser } from '../../../auth/user.repository.js';
 import { AgentServerClient, type RemoteConversation } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { SandboxEgress } from '../../sandboxes/lifecycle/egress-access.js';
@@ -7,7 +8,7 @@ import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { acpLimitations } from '../agent-request/acp-agents.js';
 import type { AgentConfiguration } from '../agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
-import { ConversationRepository } from '../conversation.repository.js';
+import { type BegunConversation, ConversationRepository } from '../conversation.repository.js';
 import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
@@ -63,12 +64,7 @@ export class BeginConversationStep {
     const agent = acp === null ? null : `acp:${acp.agent.name}`;
     const clear = await this.outside.clearNotes(sandbox, use, reads);
     const notes = [...new Set([...task.notes, ...request.notes, ...clear])];
-    const stored = await this.tasks.transaction(async (manager) => {
-      // A deletion of the task waits for the lock, and then deletes the conversation too.
-      const locked = await this.tasks.lock(task, { notes }, manager);
-      await this.conversations.insert(manager, locked, { model, baseUrl, workingDir, agent });
-      return locked;
-    });
+    const stored = await this.store(task, notes, { model, baseUrl, workingDir, agent });
     await Promise.all([
       sandbox.isInSetup ? this.egress.endSetup(sandbox.sandboxId) : null,
       this.outside.endSetup(sandbox, reads),
@@ -89,6 +85,16 @@ export class BeginConversationStep {
     return await this.tasks.transaction((manager) =>
       this.tasks.lock(task, { notes: [...new Set([...notes, ...limitations])] }, manager),
     );
+  }
+
+  private async store(task: StartTask, notes: string[], begun: BegunConversation): Promise<StartTask> {
+    return this.tasks.transaction(async (manager) => {
+      await keepUser(manager, task.userId);
+      // A deletion of the task waits for the lock, and then deletes the conversation too.
+      const locked = await this.tasks.lock(task, { notes }, manager);
+      await this.conversations.insert(manager, locked, begun);
+      return locked;
+    });
   }
 
   private async startRemotely(
