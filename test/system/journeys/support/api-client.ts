@@ -179,10 +179,7 @@ export class ApiClient {
 
   /** Runs a command in the sandbox, as its agent's tools do. */
   async run(sandboxId: string, command: string): Promise<{ exitCode: number; output: string }> {
-    const answer = await this.agentServer(sandboxId, 'POST', '/api/bash/execute_bash_command', {
-      command,
-      timeout: 60,
-    });
+    const answer = await this.agentServer(sandboxId, 'POST', '/api/bash/execute_bash_command', { command });
     const output = `${jsonText(answer, 'stdout') ?? ''}${jsonText(answer, 'stderr') ?? ''}`;
     return { exitCode: Number(jsonAt(answer, 'exit_code')), output };
   }
