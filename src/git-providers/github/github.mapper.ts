@@ -224,7 +224,7 @@ const TYPE_CODES: ReadonlyMap<string, ProviderErrorCode> = new Map([
 /** Codes for errors without a known type; the server does not translate the text. */
 const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
   [/rate limit/i, 'rate_limited'],
-  [/resource limits\b.*\bexceeded/i, 'query_too_large'],
+  [/resource limits\b.{0,200}\bexceeded/i, 'query_too_large'],
   [/resource not accessible/i, 'insufficient_scope'],
 ];
 

@@ -17,6 +17,7 @@ import {
   type GitPushResponse,
 } from '@slipway/agent-protocol/git.js';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { cleanText, textHead } from '@slipway/common/well-formed-text.js';
 import { AgentServerError, AgentServerHttp, unlessStatus } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 
@@ -31,6 +32,10 @@ const PORTS_BOUNDS = { bytes: 64 * 1024, values: 1_000 };
 const GIT_GRACE_SECONDS = 20;
 /** Bounds of a page of events (a single event may hold pictures) or of conversations (with settings and skills). */
 const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
+
+/** They are kept with the start. */
+const MAX_NOTICES = 20;
+const MAX_NOTICE = 1_000;
 
 /** Agent servers read their clock once for the uptime and once for the idle time. */
 const CLOCK_SECONDS = 0.005;
@@ -216,7 +221,10 @@ export class AgentServerClient {
       ok,
       failure: ok ? null : failure,
       output: jsonText(response, 'output') ?? '',
-      notices: jsonList(response, 'notices').filter((notice) => typeof notice === 'string'),
+      notices: jsonList(response, 'notices')
+        .filter((notice) => typeof notice === 'string')
+        .slice(0, MAX_NOTICES)
+        .map((notice) => textHead(cleanText(notice), MAX_NOTICE)),
     };
   }
 
