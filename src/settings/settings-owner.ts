@@ -22,11 +22,12 @@ const READS: readonly string[] = ['GET', 'HEAD'];
 
 /**
  * Whose settings a request is about: the user's, or with `?scope=organization` those of the installation's organization,
- * which all members read and administrators change. It documents the query.
+ * which all members read and administrators change. It documents the query. At the address of that organization, where
+ * clients of the peer keep models, members have their own.
  * @throws DomainError forbidden, insufficient_scope; InvalidInputError for another scope
  */
 export const SettingsOwner = createParamDecorator(
-  (_data: unknown, context) => ownerOf(context),
+  (_data: unknown, context) => (isOfMember(context) ? authenticatedUser(context).id : ownerOf(context)),
   [
     (controller, method = '') => {
       ApiQuery({
@@ -45,6 +46,11 @@ export const SettingsOwner = createParamDecorator(
  * @throws DomainError not_found for an organization of others, else as {@link SettingsOwner}
  */
 export const OrganizationOwner = createParamDecorator((_data: unknown, context) => ownerOf(context));
+
+function isOfMember(context: ExecutionContext): boolean {
+  const { organization_id: id = '' } = context.switchToHttp().getRequest<Request>().params;
+  return !authenticatedUser(context).isAdmin && parseHexId(String(id)) === INSTALLATION_ORGANIZATION_ID;
+}
 
 function ownerOf(context: ExecutionContext): string {
   const user = authenticatedUser(context);

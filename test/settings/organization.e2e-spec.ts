@@ -495,7 +495,7 @@ describe('profiles of the organization', () => {
     await asAdmin('post', `${at}/slow`, { llm: { model: 'openai/slow' } }).expect(201);
     await asAdmin('post', `${PROFILES}/slow/rename${OF_ORGANIZATION}`, { new_name: 'slower' }).expect(200);
     await asAdmin('post', `${at}/slower/activate`).expect(200);
-    expect((await asMember('get', at).expect(200)).body).toMatchObject({
+    expect((await asAdmin('get', at).expect(200)).body).toMatchObject({
       profiles: [{ name: 'fast' }, { name: 'slower', source: 'organization' }],
       active_profile: 'slower',
     });
@@ -504,6 +504,19 @@ describe('profiles of the organization', () => {
       from_organization: ['llm_model'],
     });
     await asAdmin('delete', `${at}/slower`).expect(200);
+  });
+
+  it('lie under the own of members at the address of the organization, where clients of the peer look', async () => {
+    const at = `/api/organizations/${ORGANIZATION}/profiles`;
+    await asMember('post', `${at}/mine`, { llm: { model: 'openai/mine' } }).expect(201);
+
+    const listed = [
+      { name: 'mine', source: 'user' },
+      { name: 'fast', source: 'organization' },
+    ];
+    expect((await asMember('get', at).expect(200)).body.profiles).toMatchObject(listed);
+    expect((await asMember('get', PROFILES).expect(200)).body.profiles).toMatchObject(listed);
+    expect((await asAdmin('get', at).expect(200)).body.profiles).toMatchObject([{ name: 'fast' }]);
   });
 });
 
@@ -629,11 +642,6 @@ describe('what the organization has', () => {
     { method: 'post', path: `${PROFILES}/p/activate${OF_ORGANIZATION}` },
     { method: 'post', path: `${PROFILES}/p/rename${OF_ORGANIZATION}`, body: { new_name: 'q' } },
     { method: 'delete', path: `${PROFILES}/q${OF_ORGANIZATION}` },
-    {
-      method: 'post',
-      path: `/api/organizations/${ORGANIZATION}/profiles/r`,
-      body: { llm: { model: 'openai/x' } },
-    },
     { method: 'post', path: SECRETS, body: { name: 'NAME', value: 'value' } },
     { method: 'put', path: `${SECRETS}/NAME`, body: { description: 'x' } },
     { method: 'delete', path: `${SECRETS}/NAME` },
