@@ -19,7 +19,7 @@ import { publishAccessChange } from './access-changes.js';
 import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';
 import type { StoredCaller } from './auth.decorators.js';
-import { endMadeWith, giveMadeWith } from './made-with-key.js';
+import { endMadeWith, giveMadeWith, holdMade } from './made-with-key.js';
 import { makerOf } from './owned.repository.js';
 import { lockUser, OwnedRow } from './user.repository.js';
 
@@ -120,7 +120,7 @@ const COUNT_VALID = `
   SELECT count(*)::integer AS count FROM api_keys
   WHERE user_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`;
 
-/** Skips keys that are being ended with what they made, which locks the same rows in the opposite order. */
+/** Skips keys that are being ended: they are forgotten with the next new one. */
 const FIND_SURPLUS = `
   SELECT id FROM api_keys WHERE id IN (
     SELECT id FROM api_keys WHERE user_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= $2)
@@ -234,10 +234,14 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   /** Removes the oldest ended keys; what they made counts as made by what made them. */
   private async forgetEnded(manager: EntityManager, userId: string, now: Date): Promise<void> {
     const surplus = await manager.query<Pick<ApiKey, 'id'>[]>(FIND_SURPLUS, [userId, now, MAX_ENDED]);
+    if (surplus.length === 0 || !(await holdMade(manager))) {
+      return;
+    }
     for (const { id } of surplus) {
-      const { madeByKey, identityId, sid } = await manager.findOneByOrFail(ApiKey, { id });
+      const key = await manager.findOneByOrFail(ApiKey, { id });
+      const { madeByKey, identityId, sid } = key;
       await manager.update(ApiKey, { madeByKey: id }, { madeByKey, ...(identityId && { identityId, sid }) });
-      await giveMadeWith(manager, { userId, madeByKey: id }, madeByKey);
+      await giveMadeWith(manager, key);
       await manager.delete(ApiKey, { id });
       const entry = { action: 'api_key.forget', resourceId: id, ownerId: userId, by: 'service' } as const;
       await this.audit.append(manager, entry);

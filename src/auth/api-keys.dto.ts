@@ -152,7 +152,7 @@ export class KeyOwnerQueryDto {
 
 export class RevokeApiKeyQueryDto {
   @Choice(
-    'Also pauses the automations, webhooks and endpoints, unlinks the sign-ins, and revokes the keys, that were made with it.',
+    'Also pauses the automations, webhooks and endpoints, unlinks the sign-ins, ends the notifications of browsers, and revokes the keys, that were made with it.',
     {
       values: ['pause'],
       example: 'pause',

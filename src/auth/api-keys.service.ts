@@ -119,7 +119,7 @@ export class ApiKeysService {
 
   /**
    * Revokes any user's key; has no effect on a revoked one.
-   * @param withWhatItMade what else was made with it is paused, or revoked, also where it was revoked before
+   * @param withWhatItMade what else was made with it is paused, removed or revoked, also where it was revoked before
    * @throws DomainError not_found
    */
   async revoke(keyId: string, withWhatItMade = false, besides?: Besides): Promise<void> {

@@ -21,6 +21,10 @@ export function RemovedWithKey(action: AuditAction): ClassDecorator {
   return (type) => void ENDED_WITH_KEY.set(type, { action, values: null });
 }
 
+/** One at a time, since they lock rows of several tables; who forgets keys gives such rows to others. */
+const LOCK_MADE = "SELECT pg_advisory_xact_lock(hashtext('made_with_key'))";
+const HOLD_MADE = "SELECT pg_try_advisory_xact_lock_shared(hashtext('made_with_key')) AS is_free";
+
 /**
  * Pauses or removes what was made with keys, the sign-ins that were linked with them included.
  * @param revokeKeys ends the keys, also those of sign-ins, and returns their ids
@@ -30,6 +34,7 @@ export async function endMadeWith(
   audit: AuditRepository,
   revokeKeys: (links: readonly string[]) => Promise<string[]>,
 ): Promise<void> {
+  await manager.query(LOCK_MADE);
   const links: string[] = [];
   let where = { madeByKey: In(await revokeKeys(links)) };
   for (let found = await manager.findBy(Identity, where); found.length > 0;) {
@@ -54,15 +59,22 @@ export async function endMadeWith(
   }
 }
 
-/** What was made with a key that is forgotten counts as made by what made that. */
+/** Holds up what ends the made rows of any key. False where that is under way, which is not waited for. */
+export async function holdMade(manager: EntityManager): Promise<boolean> {
+  const [held] = await manager.query<[{ is_free: boolean }]>(HOLD_MADE);
+  return held.is_free;
+}
+
+/** What was made with a key that is forgotten counts as made by what linked or made that. */
 export async function giveMadeWith(
   manager: EntityManager,
-  where: Pick<MadeRow, 'userId'> & { madeByKey: string },
-  madeByKey: string | null,
+  { id, userId, madeByKey, identityId }: MadeRow & { identityId: string | null },
 ): Promise<void> {
-  for (const type of [...ENDED_WITH_KEY.keys(), Identity]) {
-    const rows = await lockMade(manager, type, where);
-    await manager.update(type, { id: In(rows.map(({ id }) => id)) }, { madeByKey });
+  const link = identityId === null ? null : await manager.findOneBy(Identity, { id: identityId });
+  const maker = { madeByKey: link?.madeByKey ?? madeByKey };
+  for (const type of [Identity, ...ENDED_WITH_KEY.keys()]) {
+    const rows = await lockMade(manager, type, { userId, madeByKey: id });
+    await manager.update(type, { id: In(rows.map((row) => row.id)) }, maker);
   }
 }
 

@@ -35,7 +35,10 @@ export interface Maker {
 const LOCK_SESSION = `
   SELECT api_key_id AS "madeByKey", identity_id AS "identityId", sid FROM sessions WHERE id = $1 FOR KEY SHARE`;
 
-const FIND_LINKING_KEY = 'SELECT made_by_key AS key FROM user_identities WHERE id = $1';
+/** Who unlinks the sign-in waits, and finds what was made with it. */
+const LOCK_LINK = 'SELECT made_by_key AS key FROM user_identities WHERE id = $1 FOR KEY SHARE';
+/** Ids of tokens of the issuer (`BearerTokenVerifier`). */
+const OF_TOKEN = /^jwt_([0-9a-f-]{36})_/;
 
 /** Who revokes a key waits, and finds what was made with it. */
 const LOCK_KEY = 'SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL FOR SHARE';
@@ -45,10 +48,14 @@ const KEY_ID = /^[0-9A-Za-z]{8}$/;
 export async function makerOf(manager: EntityManager): Promise<Maker> {
   const id = currentRequest()?.keyId ?? null;
   const none = { madeByKey: id, identityId: null, sid: null };
+  const [, linked] = OF_TOKEN.exec(id ?? '') ?? [];
+  if (linked !== undefined) {
+    // A token of the issuer ends by itself, and stands for the key that linked its sign-in.
+    return { ...none, madeByKey: (await linkingKey(manager, linked)) ?? id };
+  }
   const [maker] =
     id !== null && isSessionId(id) ? await manager.query<(Maker | undefined)[]>(LOCK_SESSION, [id]) : [none];
   const madeByKey = maker?.madeByKey ?? id;
-  // A token of the issuer ends by itself.
   const isKey = madeByKey !== null && KEY_ID.test(madeByKey);
   if (!maker || (isKey && (await manager.query<unknown[]>(LOCK_KEY, [madeByKey])).length === 0)) {
     throw new DomainError('unauthorized', 'Unauthorized');
@@ -62,9 +69,16 @@ export async function makerOf(manager: EntityManager): Promise<Maker> {
  */
 export async function keyBehind(manager: EntityManager): Promise<string | null> {
   const { madeByKey, identityId } = await makerOf(manager);
-  const [link] =
-    identityId === null ? [] : await manager.query<{ key: string | null }[]>(FIND_LINKING_KEY, [identityId]);
-  return link?.key ?? madeByKey;
+  return (identityId && (await linkingKey(manager, identityId))) ?? madeByKey;
+}
+
+/** The key that linked a sign-in, if one did. @throws DomainError unauthorized where that is unlinked meanwhile */
+async function linkingKey(manager: EntityManager, identityId: string): Promise<string | null> {
+  const [link] = await manager.query<{ key: string | null }[]>(LOCK_LINK, [identityId]);
+  if (link === undefined) {
+    throw new DomainError('unauthorized', 'Unauthorized');
+  }
+  return link.key;
 }
 
 export abstract class RowOfOwner extends OwnedThing {

@@ -353,7 +353,7 @@ export async function lockUser(manager: EntityManager, userId: string): Promise<
 }
 
 /** Before other rows are locked by what adds rows of the user: who changes the user locks the user first. */
-export async function keepUser(manager: EntityManager, userId: string): Promise<void> {
+export async function lockUserShared(manager: EntityManager, userId: string): Promise<void> {
   await manager.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [userId]);
 }
 

@@ -14,8 +14,12 @@ import type { AppConfig } from '../config/app-config.js';
 import { dataSourceOptions } from '../database/data-source-options.js';
 import { openDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
+import { PushSubscription } from '../outbound-webhooks/push/push-subscription.repository.js';
 import { WebhookEndpoint } from '../outbound-webhooks/webhook-endpoint.repository.js';
 import { ServiceState } from '../database/service-state.repository.js';
+
+/** What a revocation of a stolen key ends. */
+const MADE_WITH_KEYS = [Automation, AutomationWebhook, WebhookEndpoint, PushSubscription];
 
 export interface KeysSession {
   dataSource: DataSource;
@@ -42,7 +46,7 @@ export async function openKeysSession(
     await runMigrations(database.addresses.direct);
     const dataSource = new DataSource({
       ...dataSourceOptions(database.addresses.direct, 2),
-      entities: [User, ApiKey, Identity, ServiceState, Automation, AutomationWebhook, WebhookEndpoint],
+      entities: [User, ApiKey, Identity, ServiceState, ...MADE_WITH_KEYS],
     });
     await dataSource.initialize();
     const clock = new SystemClock();

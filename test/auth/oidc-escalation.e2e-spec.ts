@@ -9,7 +9,7 @@ import { SCOPES, type Scope } from '../../src/common/scopes.js';
 import { FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
 import { AuditClient } from '../support/audit-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { RawServer } from '../support/raw-server.js';
 import { SignInBrowser } from '../support/sign-in-browser.js';
 import { until } from '../support/until.js';
@@ -128,54 +128,89 @@ describe('nobody gets more by the issuer than it says:', () => {
       });
     });
 
-    it('ends with the stolen key that made it, and so does what was made by its sessions', async () => {
-      const user = await app.createUser();
+    describe('by a stolen key', () => {
+      type Headers = Record<string, string>;
+      let user: TestUser;
+      let own: SignInBrowser;
+      let thief: SignInBrowser;
+      let stolen: string;
+
       const linked = async (by: string): Promise<SignInBrowser> => {
         Object.assign(issuer.state.person, { sub: `of-${by}`, email: `${by.slice(4, 12)}@example.com` });
         const who = browser();
         await who.goOn((await who.beginLink(by)).body.url);
         return who;
       };
-      const own = await linked(user.key);
-      const stolen = await keyOf(user.id, [...SCOPES]);
-      const between = await request(app.url)
-        .post(KEYS)
-        .set('X-Session-API-Key', stolen.key)
-        .send({ name: 'between' })
-        .expect(201);
-      const thief = await linked(between.body.key);
-      const made = async (path: string, body: object): Promise<string> => {
-        const answer = request(app.url)
-          .post(path)
-          .set(await thief.headers())
-          .set('Origin', app.url)
-          .send(body);
-        return (await answer.expect(201)).body.id;
+      const made = async (
+        headers: Headers,
+        path: string,
+        body: object,
+      ): Promise<{ id: string; key: string }> =>
+        (await request(app.url).post(path).set(headers).set('Origin', app.url).send(body).expect(201)).body;
+      const isRevoked = async (id: string): Promise<boolean> => {
+        const { body } = await request(app.url).get(KEYS).set(user.headers).expect(200);
+        return body.find((each: { id: string }) => each.id === id).revoked_at !== null;
       };
-      const key = await made(KEYS, { name: 'of the thief' });
-      const endpoint = await made(ENDPOINTS, { url: 'https://ci.example.com/thief' });
-      // Keys outlast sessions.
-      await app.dataSource.query(
-        'DELETE FROM sessions WHERE id = (SELECT made_by_key FROM api_keys WHERE id = $1)',
-        [key],
-      );
-      const again = browser();
-      await again.signIn();
-      expect((await again.user())?.id).toBe(user.id);
-      await request(app.url).delete(`${KEYS}/${stolen.id}?made=pause`).set(user.headers).expect(204);
+      const isEnabled = async (id: string): Promise<boolean> =>
+        (await request(app.url).get(`${ENDPOINTS}/${id}`).set(user.headers).expect(200)).body.enabled;
+      const revoke = async (): Promise<unknown> =>
+        request(app.url).delete(`${KEYS}/${stolen}?made=pause`).set(user.headers).expect(204);
 
-      expect([await again.user(), (await own.user())?.id]).toEqual([null, user.id]);
-      const { body: links } = await request(app.url).get(ME).set(user.headers).expect(200);
-      expect(links.items).toHaveLength(1);
-      const { body: keys } = await request(app.url).get(KEYS).set(user.headers).expect(200);
-      expect(keys.find((each: { id: string }) => each.id === key).revoked_at).not.toBeNull();
-      const { body: found } = await request(app.url)
-        .get(`${ENDPOINTS}/${endpoint}`)
-        .set(user.headers)
-        .expect(200);
-      expect(found.enabled).toBe(false);
-      const entries = await new AuditClient(app).find({ owner_user_id: user.id });
-      expect(entries.filter(({ action }) => action === 'user.unlink')).toHaveLength(1);
+      beforeEach(async () => {
+        user = await app.createUser();
+        own = await linked(user.key);
+        const { id, key } = await keyOf(user.id, [...SCOPES]);
+        stolen = id;
+        const between = await made({ 'X-Session-API-Key': key }, KEYS, { name: 'between' });
+        thief = await linked(between.key);
+      });
+
+      it('ends with it, and so does what was made by its sessions', async () => {
+        const key = await made(await thief.headers(), KEYS, { name: 'of the thief' });
+        const endpoint = await made(await thief.headers(), ENDPOINTS, {
+          url: 'https://ci.example.com/thief',
+        });
+        // Keys outlast sessions.
+        await app.dataSource.query(
+          'DELETE FROM sessions WHERE id = (SELECT made_by_key FROM api_keys WHERE id = $1)',
+          [key.id],
+        );
+        const again = browser();
+        await again.signIn();
+        expect((await again.user())?.id).toBe(user.id);
+        await revoke();
+
+        expect([await again.user(), (await own.user())?.id]).toEqual([null, user.id]);
+        const { body: links } = await request(app.url).get(ME).set(user.headers).expect(200);
+        expect(links.items).toHaveLength(1);
+        expect([await isRevoked(key.id), await isEnabled(endpoint.id)]).toEqual([true, false]);
+        const entries = await new AuditClient(app).find({ owner_user_id: user.id });
+        expect(entries.filter(({ action }) => action === 'user.unlink')).toHaveLength(1);
+      });
+
+      it('ends with it, and so does what was made by its tokens', async () => {
+        const { sub, email } = issuer.state.person;
+        const token = await issuer.accessToken({ sub, email, groups: ['dev'] });
+        const headers = { Authorization: `Bearer ${token}` };
+        const key = await made(headers, KEYS, { name: 'of the thief' });
+        const endpoint = await made(headers, ENDPOINTS, { url: 'https://ci.example.com/thief' });
+        await revoke();
+
+        expect([await isRevoked(key.id), await isEnabled(endpoint.id)]).toEqual([true, false]);
+      });
+
+      it('may be gone by then, with what its keys have made', async () => {
+        const key = await made(await thief.headers(), KEYS, { name: 'of the thief' });
+        const endpoint = await made({ 'X-Session-API-Key': key.key }, ENDPOINTS, {
+          url: 'https://ci.example.com/thief',
+        });
+        const { body: links } = await request(app.url).get(ME).set(user.headers).expect(200);
+        const [link] = links.items.filter(({ subject }: { subject: string }) => !subject.includes(user.key));
+        await request(app.url).delete(`${ME}/${link.id}`).set(user.headers).expect(204);
+        await revoke();
+
+        expect([await isRevoked(key.id), await isEnabled(endpoint.id)]).toEqual([true, false]);
+      });
     });
   });
 

@@ -1,9 +1,9 @@
 const [ESC, BEL, CSI, ST] = ['\u001b', '\u0007', '\u009b', '\u009c'];
 
-/** Of ECMA-48: titles and links, which end where a line does at the latest; colours and places; and shorter ones. */
+/** Escape sequences of ECMA-48: titles, links and pictures (within a line), colours and cursor movements, and short ones. */
 const SEQUENCE = new RegExp(
   [
-    String.raw`${ESC}\][^${BEL}${ESC}${ST}\n]*(?:${BEL}|${ESC}\\|${ST})`,
+    String.raw`${ESC}[\]PX^_][^${BEL}${ESC}${ST}\n]*(?:${BEL}|${ESC}\\|${ST})`,
     String.raw`(?:${ESC}\[|${CSI})[0-?]*[ -/]*[@-~]`,
     String.raw`${ESC}[ -/]*[0-~]`,
   ].join('|'),

@@ -8,7 +8,7 @@ interface Pattern {
   borders: Uint32Array | null;
 }
 
-/** The first place of a value; of one that is not whole, a beginning is at the end of the data. */
+/** Where a value begins; `isWhole` is false where the data ends within it. */
 interface Place {
   at: number;
   isWhole: boolean;
@@ -127,7 +127,7 @@ function patternOf(replacement: Replacement): Pattern {
   return pattern;
 }
 
-/** By which a value is looked for: a search for all of a long one takes as long as it times the data where both repeat themselves. */
+/** Bytes that a value is found by: a search for a whole long value takes its length times that of the data where both repeat themselves. */
 const HEAD = 8;
 /** Where the head is more often, a table is faster than comparisons. */
 const FEW = 16;

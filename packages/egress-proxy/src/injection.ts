@@ -99,7 +99,7 @@ export function echoesOf(policy: EgressPolicy, { target }: Asked): Replacement[]
   return [...new Map(echoes.toReversed().map((echo) => [echo.sent, echo])).values()].toReversed();
 }
 
-/** Requests come more often than policies do. */
+/** Made once for a policy, not for each request. */
 const known = new WeakMap<EgressInjection, Replacement[]>();
 
 function writtenForms(injection: EgressInjection): Replacement[] {

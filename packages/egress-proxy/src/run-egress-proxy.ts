@@ -106,10 +106,14 @@ export async function runEgressProxy(
   // The reader of the log may go first.
   process.stderr.on('error', () => undefined);
   const terminated = once(process, 'SIGTERM');
-  const interrupted = once(process, 'SIGINT');
+  const interrupted = Promise.withResolvers<void>();
+  process.on('SIGINT', interrupted.resolve);
   const { listen, hosts, service, key, graceMs, isWatched } = await readConfiguration(environment, input);
   // Ctrl-C reaches the parent too, whose requests go on through the proxy until it has stopped.
-  const stopping = Promise.race([terminated, isWatched ? once(input.resume(), 'close') : interrupted]);
+  const stopping = Promise.race([
+    terminated,
+    isWatched ? once(input.resume(), 'close') : interrupted.promise,
+  ]);
   const resolve = async (name: string): Promise<LookupAddress[]> =>
     await lookup(hosts.get(name) ?? name, { all: true });
   const proxy = new EgressProxy({ service: new HttpServiceConnection(service, key), resolve });

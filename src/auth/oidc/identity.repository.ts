@@ -134,6 +134,9 @@ const HAS_ANOTHER_WAY = `
     OR EXISTS (SELECT FROM api_keys WHERE user_id = $1 AND revoked_at IS NULL
       AND (expires_at IS NULL OR expires_at > $3))) AS found`;
 
+/** Keys of a sign-in that is unlinked stand and fall with the key that linked it. */
+const GIVE_KEYS = 'UPDATE api_keys SET made_by_key = $2 WHERE identity_id = $1';
+
 type IssuedIdentity = Pick<Person, 'issuer' | 'subject' | 'emailVerified'> &
   Partial<Pick<Person, 'issuedAt' | 'shownGroups'>>;
 
@@ -297,6 +300,9 @@ export class IdentityRepository extends Repository<Identity> {
         return 'only_way_in';
       }
       await manager.delete(Identity, { id });
+      if (known.madeByKey !== null) {
+        await manager.query(GIVE_KEYS, [id, known.madeByKey]);
+      }
       await this.users.note(manager, 'user.unlink', userId, { issuer: known.issuer, subject: known.subject });
       return 'unlinked';
     });

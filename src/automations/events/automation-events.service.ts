@@ -126,8 +126,11 @@ export class AutomationEventsService extends BackgroundLoop {
   }
 
   /** What was signed with an old secret, or for a webhook that is disabled meanwhile, is refused as it is from then on. */
-  private async stillTaken(webhook: AutomationWebhook): Promise<AutomationWebhook> {
-    const now = await this.webhooks.findOneBy({ id: webhook.id, enabled: true });
+  private async stillTaken(
+    webhook: AutomationWebhook,
+    manager = this.webhooks.manager,
+  ): Promise<AutomationWebhook> {
+    const now = await manager.findOneBy(AutomationWebhook, { id: webhook.id, enabled: true });
     if (now === null || this.webhooks.secretOf(now) !== this.webhooks.secretOf(webhook)) {
       throw invalidSignature();
     }
@@ -164,6 +167,8 @@ export class AutomationEventsService extends BackgroundLoop {
     const known = await this.runs.transaction(async (manager) => {
       const before = await this.events.add(manager, event);
       if (before === null) {
+        // Hosts and expressions have taken their time.
+        await this.stillTaken(webhook, manager);
         for (const each of judged.filter(({ reason }) => reason === null)) {
           const { id: automation_id } = each.automation;
           const automation = await this.automations.lock(manager, { id: automation_id });
@@ -225,7 +230,7 @@ export class AutomationEventsService extends BackgroundLoop {
   }
 }
 
-/** What decides who starts it may have been changed since, with what it may do, or the automation have been paused. */
+/** The trigger decides who starts it, and may have been changed since; the automation may have been paused. */
 function isAsJudged(judged: TriggeredAutomation, { state, trigger }: TriggeredAutomation): boolean {
   return state === judged.state && isDeepStrictEqual(trigger, judged.trigger);
 }

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-const TABLES = ['push_subscriptions', 'user_identities'];
+const TABLES = ['user_identities', 'push_subscriptions'];
 
-/** What was there before is known to have been made by a key where the audit says so. */
+/** Rows from before have no maker here; the audit may name it. */
 export class RememberMakersOfLinks1766975000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     for (const table of TABLES) {

@@ -87,13 +87,13 @@ export class PushSubscriptionRepository extends Repository<PushSubscription> {
     const subscription = this.cipher.encrypt(JSON.stringify(browser), SUBSCRIPTION.binding({ id }));
     return this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
+      const madeByKey = await keyBehind(manager);
       await manager.query(LOCK_ENDPOINT, [endpointHash]);
       const former = await manager.findOneBy(PushSubscription, { endpointHash });
       await manager.delete(PushSubscription, { endpointHash });
       if (former !== null && former.userId !== userId) {
         await this.noteRemoved(manager, former);
       }
-      const madeByKey = await keyBehind(manager);
       const createdAt = new Date(this.clock.now());
       const row = { id, userId, endpointHash, subscription, kinds, createdAt, madeByKey };
       await manager.insert(PushSubscription, row);

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
-import { keepUser } from '../../../auth/user.repository.js';
+import { lockUserShared } from '../../../auth/user.repository.js';
 import { AgentServerClient, type RemoteConversation } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { SandboxEgress } from '../../sandboxes/lifecycle/egress-access.js';
@@ -89,7 +89,7 @@ export class BeginConversationStep {
 
   private async store(task: StartTask, notes: string[], begun: BegunConversation): Promise<StartTask> {
     return this.tasks.transaction(async (manager) => {
-      await keepUser(manager, task.userId);
+      await lockUserShared(manager, task.userId);
       // A deletion of the task waits for the lock, and then deletes the conversation too.
       const locked = await this.tasks.lock(task, { notes }, manager);
       await this.conversations.insert(manager, locked, begun);

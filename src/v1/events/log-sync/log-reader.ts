@@ -154,7 +154,7 @@ export class LogReader {
     if (this.stopped.signal.aborted) {
       return;
     }
-    // A sandbox is ended for that, and is not asked once more before that has happened.
+    // The sandbox is being ended for that, so the next look comes after the longest pause.
     this.failures += error instanceof ResponseTooLargeError ? Infinity : 1;
     this.syncRequested = true;
     this.stateAt = -Infinity;
@@ -163,7 +163,7 @@ export class LogReader {
     this.closeWatch();
     // The agent server does not know a conversation before it is started there.
     const isUnknown = error instanceof AgentServerError && error.status === 404;
-    if (this.failures === 1 && !isUnknown) {
+    if ((this.failures === 1 || this.failures === Infinity) && !isUnknown) {
       this.logger.warn('failed to read conversation log', {
         conversation_id: this.options.conversationId,
         error: errorMessage(error),
