@@ -160,6 +160,13 @@ const rows = () =>
   );
 const isOver = async (): Promise<boolean> =>
   (await rows()).every((row) => row.due_at === null && row.leased_by === null);
+const leaseEnd = async (name: string): Promise<number> => {
+  const [row] = await observer.query<{ at: Date }[]>(
+    'SELECT leased_until AS at FROM errands WHERE name = $1',
+    [name],
+  );
+  return Number(row?.at);
+};
 /** Renews as a process does that stood still for so long. */
 async function renewAfter(worker: Errands, milliseconds: number): Promise<void> {
   const now = performance.now.bind(performance);
@@ -391,25 +398,29 @@ describe('a lease', () => {
     expect(worker.names).toEqual(['errand']);
   });
 
+  it('is renewed by itself', async () => {
+    const { worker } = await replica((_errand, signal) => signalled(signal), { leaseMs: 300 });
+    await add(['errand']);
+    await until(() => worker.begun.length === 1);
+    const before = await leaseEnd('errand');
+    await until(async () => (await leaseEnd('errand')) > before);
+
+    expect(await leaseEnd('errand')).toBeGreaterThan(before);
+  });
+
   it('is renewed while a transaction holds another row, and that one is not lost', async () => {
     const broken: string[] = [];
     const { worker, clock } = await replica(async ({ name }, signal) => {
       await signalled(signal).finally(() => broken.push(name));
     });
-    const end = async (): Promise<number> => {
-      const [row] = await observer.query<{ at: Date }[]>(
-        `SELECT leased_until AS at FROM errands WHERE name = 'free'`,
-      );
-      return Number(row?.at);
-    };
     await add(['held', 'free']);
     await until(() => worker.begun.length === 2);
     await observer.transaction(async (manager) => {
       await manager.query(`UPDATE errands SET owner = 'Bob' WHERE name = 'held'`);
-      const before = await end();
+      const before = await leaseEnd('free');
       clock.advance(1_000);
       await worker.renewNow();
-      expect(await end()).toBeGreaterThanOrEqual(before + 1_000);
+      expect(await leaseEnd('free')).toBeGreaterThanOrEqual(before + 1_000);
     });
 
     expect(broken).toEqual([]);

@@ -193,8 +193,8 @@ describe('a conversation survives', () => {
           model: null,
           sessionMode: null,
           authMethod: null,
-          startTimeoutMs: 60_000,
-          idleTimeoutMs: 20_000,
+          startTimeoutMs: 600_000,
+          idleTimeoutMs: 600_000,
         };
         const host = new MemoryEngineHost(engineSettings(folder, '', { acp }));
         const engine = new AcpEngine({ environment: toolEnvironment(process.env), wrapper: [] });

@@ -132,7 +132,7 @@ cd sub`,
       process.execPath,
       path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs'),
     ];
-    const times = { startTimeoutMs: 60_000, idleTimeoutMs: 20_000 };
+    const times = { startTimeoutMs: 600_000, idleTimeoutMs: 600_000 };
     const acp = { command, environment: { HOME: folder }, model: null, sessionMode: null, authMethod: null };
     const host = new MemoryEngineHost(
       engineSettings(folder, 'http://127.0.0.1:9', { acp: { ...acp, ...times } }),

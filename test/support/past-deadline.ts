@@ -13,20 +13,36 @@ export async function pastDeadline<T>(
   deadline: number,
   others: readonly number[] = [],
 ): Promise<T> {
-  const { setTimeout: start } = globalThis;
-  const passing: (() => void)[] = [];
-  const timers = jest.spyOn(globalThis, 'setTimeout').mockImplementation((pass, milliseconds) => {
+  const { setTimeout: start, clearTimeout: clear } = globalThis;
+  const passing = new Map<unknown, () => void>();
+  const starting = jest.spyOn(globalThis, 'setTimeout').mockImplementation((pass, milliseconds, ...given) => {
+    const timer = start(pass, others.includes(milliseconds ?? 0) ? 0 : milliseconds, ...given);
     if (milliseconds === deadline) {
-      passing.push(pass);
+      passing.set(timer, () => {
+        clear(timer);
+        pass(...given);
+      });
     }
-    return start(pass, others.includes(milliseconds ?? 0) ? 0 : milliseconds);
+    return timer;
   });
+  const clearing = jest.spyOn(globalThis, 'clearTimeout').mockImplementation((timer) => {
+    passing.delete(timer);
+    clear(timer);
+  });
+  let isOver = false;
+  const end = (): void => void (isOver = true);
   try {
     const done = work();
-    await until(async () => passing.length > 0 && (await hasComeSoFar()));
-    passing.forEach((pass) => pass());
+    done.then(end, end);
+    const isTime = until(async () => isOver || (passing.size > 0 && (await hasComeSoFar())));
+    await Promise.race([isTime, done]);
+    if (!isOver) {
+      passing.forEach((pass) => pass());
+    }
     return await done;
   } finally {
-    timers.mockRestore();
+    end();
+    starting.mockRestore();
+    clearing.mockRestore();
   }
 }

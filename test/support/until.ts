@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Longer than any test may take: Jest cannot end what waits for a test that failed. */
-const MAX_WAIT_MS = 300_000;
+/** Jest cannot end what waits for a test that failed. A system test has more time, so that it says what never came. */
+const MAX_WAIT_MS = 240_000;
 /** Some conditions ask several applications, which takes longer than what they wait for. */
 const FIRST_PAUSE_MS = 5;
 const MAX_PAUSE_MS = 100;
 
 /**
- * Waits until a condition holds, looking less and less often; the test's own timeout bounds it.
+ * Waits until a condition holds, looking less and less often. The timeout of most tests is shorter.
  *
  * @throws Error when it never does
  */

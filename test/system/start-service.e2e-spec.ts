@@ -13,7 +13,6 @@ import { sampleWorld } from '../fakes/sample-world.js';
 import { until } from '../support/until.js';
 import { startService, type RunningService } from '../../src/program/start-service.js';
 
-// A cluster is made with all its files on the disk.
 const quiet = new AppLogger({ level: 'error', format: 'json' });
 
 describe('the service on its embedded database', () => {

@@ -552,4 +552,4 @@ it('leaves nothing behind', async () => {
     await world.reported();
     return JSON.stringify(world.proxy.held) === JSON.stringify(before);
   });
-}, 300_000);
+});

@@ -317,8 +317,11 @@ describe('a tunnel that is passed through', () => {
     const tunnel = { credential: CREDENTIAL, asked, isAllowedOnce: false, end: () => undefined };
     jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
     const compared = endForbidden({ policies, lasting: new Set([tunnel]) });
-    await jest.advanceTimersByTimeAsync(1_000);
-    jest.useRealTimers();
+    try {
+      await jest.advanceTimersByTimeAsync(1_000);
+    } finally {
+      jest.useRealTimers();
+    }
     expect(await compared).toBe(0);
   });
 
