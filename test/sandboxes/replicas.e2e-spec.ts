@@ -152,11 +152,12 @@ describe('sandboxes of several processes', () => {
 
   describe('the others of its host are told', () => {
     const told: string[] = [];
+    let machine: ScriptedSandboxBackend;
     let alone: TestApp;
 
     beforeEach(async () => {
       told.length = 0;
-      const machine = new ScriptedSandboxBackend();
+      machine = new ScriptedSandboxBackend();
       machine.script.gate = new Promise<void>(() => undefined);
       alone = await createTestApp({}, undefined, { sandboxBackend: machine });
       more.push(alone);
@@ -171,9 +172,10 @@ describe('sandboxes of several processes', () => {
 
     it('by a process that stops, of the step that it breaks off, and of what requests still begin', async () => {
       const client = new SandboxesClient(alone.url, alone.user);
-      await client.create();
+      const { id } = await client.create();
       const worker = alone.app.get(SandboxWorker);
-      await until(async () => (await leased()) === 1);
+      // The request tells the others too if the process stops before its look has ended.
+      await until(() => machine.callsOf(id).includes('start'));
       alone.clock.stop();
       await worker.onModuleDestroy();
       await until(() => told.length === 1);
