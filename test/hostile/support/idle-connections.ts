@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { EventSender } from './event-sender.js';
 import type { HostileWorld } from './hostile-world.js';
 
-/** Whoever waits longer is kept out; a busy machine takes seconds for what a quiet one does within milliseconds. */
+/** A client that waits longer is kept out; a busy machine takes seconds for what a quiet one does within milliseconds. */
 const GIVEN_UP_MS = 30_000;
 
 const SENT = 40;
