@@ -16,6 +16,7 @@ COPY packages/common/package.json packages/common/
 COPY packages/console/package.json packages/console/
 COPY packages/egress-proxy/package.json packages/egress-proxy/
 COPY packages/embedded-postgres/package.json packages/embedded-postgres/
+COPY packages/git-providers/package.json packages/git-providers/
 COPY packages/sandboxes/package.json packages/sandboxes/
 RUN npm ci
 

@@ -274,7 +274,7 @@ function duplicateNames() {
 
 /** The scope in which a name must be unique: each git host's folder uses the same names. */
 function worldOf(file) {
-  return /^git-providers\/[\w-]+\//.exec(file)?.[0] ?? 'product';
+  return /^packages\/git-providers\/src\/[\w-]+\//.exec(file)?.[0] ?? 'product';
 }
 
 function tablesWithoutOwner() {

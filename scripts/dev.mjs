@@ -16,9 +16,15 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const SETTLE_MS = 50;
 const FOLDERS = [
   'src',
-  ...['common', 'agent-protocol', 'agent-server', 'egress-proxy', 'embedded-postgres', 'sandboxes'].map(
-    (name) => `packages/${name}/src`,
-  ),
+  ...[
+    'common',
+    'agent-protocol',
+    'agent-server',
+    'egress-proxy',
+    'embedded-postgres',
+    'git-providers',
+    'sandboxes',
+  ].map((name) => `packages/${name}/src`),
 ];
 const RECORD = 'node_modules/.cache/slipway-typescript/dev.tsbuildinfo';
 const TYPE_CHECK = [

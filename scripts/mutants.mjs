@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const at = (file) => path.join(ROOT, file);
 
 const hostTests = (name) => [
-  'src/git-providers/',
+  'git-providers/src/',
   'test/git-providers/',
   'test/follow/.*hosts',
   'test/field/.*git-hosts',
@@ -26,9 +26,12 @@ const FOLDERS = [
   { folder: 'src/suggested-tasks', tests: ['src/suggested-tasks/', 'test/suggested-tasks/'] },
   { folder: 'src/follow', tests: ['src/follow/', 'test/follow/'] },
   { folder: 'src/settings', tests: ['src/settings/', 'test/settings/'] },
-  { folder: 'src/git-providers', tests: [...hostTests('gitlab'), 'test/settings/.*(?:secrets|tokens)'] },
+  ...['src/git-providers', 'packages/git-providers/src'].map((folder) => ({
+    folder,
+    tests: ['src/git-providers/', ...hostTests('gitlab'), 'test/settings/.*(?:secrets|tokens)'],
+  })),
   ...['github', 'gitlab', 'bitbucket', 'bitbucket-data-center', 'enterprise-sso'].map((name) => ({
-    folder: `src/git-providers/${name}`,
+    folder: `packages/git-providers/src/${name}`,
     tests: hostTests(name),
   })),
   { folder: 'src/v1/sandboxes/lifecycle', tests: ['src/v1/sandboxes/lifecycle/', 'test/sandboxes/'] },

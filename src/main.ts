@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { jsonText } from '@slipway/common/json-access.js';
 import { loadConfig } from './config/load-config.js';
 import { openDatabase } from './database/open-database.js';
-import { operatorHosts } from './git-providers/git-host.js';
+import { operatorHosts } from './git-providers/operator-hosts.js';
 import { reportStartFailure, stopOnSignals } from './program/process-end.js';
 
 // A full disk under the log, or a reader of it that has ended, costs lines and not the service.

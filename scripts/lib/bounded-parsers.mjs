@@ -7,7 +7,7 @@ import ts from 'typescript';
 export const BOUNDED_PARSERS = {
   'bytes, depth and values': [
     'packages/common/src/requests/json-body.ts',
-    'src/common/http/response-body.ts',
+    'packages/common/src/http/response-body.ts',
     'src/v1/agent-servers/bounded-json.ts',
   ],
   'bytes, by the client that received it': [
@@ -25,8 +25,8 @@ export const BOUNDED_PARSERS = {
     'packages/agent-server/src/tools/mcp/remote-fetch.ts',
     'packages/agent-server/src/tools/mcp/server-answers.ts',
     'packages/sandboxes/src/kubernetes/api-server.ts',
-    'src/git-providers/enterprise-sso/enterprise-sso.mapper.ts',
-    'src/git-providers/provider-errors.ts',
+    'packages/git-providers/src/enterprise-sso/enterprise-sso.mapper.ts',
+    'packages/git-providers/src/provider-errors.ts',
     'src/git-providers/tokens/token-renewals.ts',
     'src/settings/model-check.ts',
     'src/settings/model-trial/model-trial.service.ts',

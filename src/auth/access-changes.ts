@@ -1,6 +1,6 @@
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { BoundedCache } from '../common/bounded-cache.js';
+import { BoundedCache } from '@slipway/common/bounded-cache.js';
 import type { Clock } from '../common/clock.js';
 import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
 

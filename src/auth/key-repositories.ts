@@ -1,6 +1,6 @@
 import { DomainError } from '../common/errors/domain-error.js';
-import { REPOSITORIES_TEXT } from '../common/repository-path.js';
-import { GIT_PROVIDER_NAMES, type GitProviderName } from '../config/git-config.js';
+import { REPOSITORIES_TEXT } from '@slipway/git-providers/repository-name.js';
+import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 
 /**
  * Which repositories a key is for: `github:owner/name`, or `gitlab:group/*` for all below the group, at any depth. In lower
@@ -10,11 +10,11 @@ export type KeyRepositories = readonly string[] | null;
 
 /** The repository of a row, as it was said at the start. */
 export interface RowRepository {
-  gitProvider: GitProviderName | null;
+  gitProvider: ProviderType | null;
   selectedRepository: string | null;
 }
 
-export const KEY_REPOSITORY = new RegExp(`^(?:${GIT_PROVIDER_NAMES.join('|')}):${REPOSITORIES_TEXT}$`);
+export const KEY_REPOSITORY = new RegExp(`^(?:${PROVIDER_TYPES.join('|')}):${REPOSITORIES_TEXT}$`);
 
 /** Whether a key may do anything with what is about the repository. What has none is of no key for some repositories. */
 export function isWithin(
@@ -35,8 +35,8 @@ export function covers(repositories: readonly string[], entry: string): boolean 
 }
 
 /** The one provider where the repository is the key's; null where there is none, or more than one. */
-export function providerWithin(repositories: readonly string[], repository: string): GitProviderName | null {
-  const found = GIT_PROVIDER_NAMES.filter((name) => covers(repositories, `${name}:${repository}`));
+export function providerWithin(repositories: readonly string[], repository: string): ProviderType | null {
+  const found = PROVIDER_TYPES.filter((name) => covers(repositories, `${name}:${repository}`));
   return found.length === 1 ? (found[0] ?? null) : null;
 }
 

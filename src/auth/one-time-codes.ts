@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { BoundedCache } from '../common/bounded-cache.js';
+import { BoundedCache } from '@slipway/common/bounded-cache.js';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';

@@ -1,4 +1,4 @@
-import { BoundedCache } from '../common/bounded-cache.js';
+import { BoundedCache } from '@slipway/common/bounded-cache.js';
 
 const MINUTE_MS = 60_000;
 /** More than one replica serves in a window; the longest idle caller is forgotten first. */

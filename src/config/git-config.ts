@@ -1,3 +1,9 @@
+import {
+  type GitServerAddresses,
+  PUBLIC_GIT_SERVER_NAMES,
+  PUBLIC_GIT_SERVERS,
+  type PublicGitServerName,
+} from '@slipway/git-providers/public-git-servers.js';
 import type { GithubAppConfig } from './github-app-config.js';
 import {
   ChoiceVariable,
@@ -10,34 +16,6 @@ import {
   TextVariable,
   UrlVariable,
 } from './variables.js';
-
-export interface PublicGitServer {
-  /** Names the server, and clones come from it. */
-  host: string;
-  apiUrl: string;
-}
-
-/** Every user may store a token of these. Names are values of `git_provider` and begin variables: `GITHUB_API_URL`. */
-export const PUBLIC_GIT_SERVERS = {
-  github: { host: 'github.com', apiUrl: 'https://api.github.com' },
-  gitlab: { host: 'gitlab.com', apiUrl: 'https://gitlab.com/api' },
-  bitbucket: { host: 'bitbucket.org', apiUrl: 'https://api.bitbucket.org/2.0' },
-} as const satisfies Record<string, PublicGitServer>;
-
-export type PublicGitServerName = keyof typeof PUBLIC_GIT_SERVERS;
-
-export const PUBLIC_GIT_SERVER_NAMES = Object.keys(PUBLIC_GIT_SERVERS) as readonly PublicGitServerName[];
-
-/** The Bitbucket Data Center of the operator's sign-in, and those. */
-export const GIT_PROVIDER_NAMES = [...PUBLIC_GIT_SERVER_NAMES, 'enterprise_sso'] as const;
-
-export type GitProviderName = (typeof GIT_PROVIDER_NAMES)[number];
-
-export interface GitServerAddresses {
-  apiUrl: string;
-  /** Also for public repositories without a token; no trailing slash. */
-  cloneUrl: string;
-}
 
 export interface GitServerConfig extends GitServerAddresses {
   /** Whose tokens of users are renewed; null: none. */

@@ -1,5 +1,5 @@
 import { createPrivateKey } from 'node:crypto';
-import { type GithubPermissions, PERMISSION_LEVELS } from '../common/github-permissions.js';
+import { type GithubPermissions, PERMISSION_LEVELS } from '@slipway/git-providers/public-git-servers.js';
 import { commaList, FromVariable, MatchingVariable, Satisfies } from './variables.js';
 
 /** Of people of an enterprise, they end with `_` and its short name. */

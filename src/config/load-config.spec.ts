@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { PUBLIC_GIT_SERVERS } from './git-config.js';
+import { PUBLIC_GIT_SERVERS } from '@slipway/git-providers/public-git-servers.js';
 import { cloneUrlOf, configurationReport, loadConfig, parseConfig } from './load-config.js';
 
 describe('cloneUrlOf', () => {

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
+import { PUBLIC_GIT_SERVERS, type PublicGitServer } from '@slipway/git-providers/public-git-servers.js';
 import { AgentConfig } from './agent-config.js';
 import {
   AppConfig,
@@ -14,13 +15,7 @@ import {
   TrustConfig,
 } from './app-config.js';
 import { ConfigError } from './config.error.js';
-import {
-  EnterpriseSsoConfig,
-  GIT_SERVER_GROUPS,
-  GitConfig,
-  PUBLIC_GIT_SERVERS,
-  type PublicGitServer,
-} from './git-config.js';
+import { EnterpriseSsoConfig, GIT_SERVER_GROUPS, GitConfig } from './git-config.js';
 import { GithubAppConfig, standInGroups } from './github-app-config.js';
 import { OidcConfig } from './oidc-config.js';
 import { EgressConfig } from './egress-config.js';

@@ -1,4 +1,7 @@
-import { PUBLIC_GIT_SERVER_NAMES, type PublicGitServerName } from './git-config.js';
+import {
+  PUBLIC_GIT_SERVER_NAMES,
+  type PublicGitServerName,
+} from '@slipway/git-providers/public-git-servers.js';
 
 /** `github:owner/name`, or `github:owner/*` for all of an owner; GitLab's have groups of any depth. */
 export interface ReadablePattern {

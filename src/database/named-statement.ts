@@ -9,7 +9,7 @@ import {
 } from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { SpanKind, trace } from '@opentelemetry/api';
-import { traced, errorType, failSpan, type SpanStart, tracer } from '../common/spans.js';
+import { traced, errorType, failSpan, type SpanStart, tracer } from '@slipway/common/spans.js';
 
 /** Goes into the `extra` of a data source whose next statement may run on another connection. */
 export const UNNAMED = { unnamed: true } as const;

@@ -6,7 +6,7 @@ import { AuditRepository } from '../audit/audit.repository.js';
 import { lockUser } from '../auth/user.repository.js';
 import { Clock } from '../common/clock.js';
 import { toHexId } from '../common/identifiers.js';
-import type { FollowedChangeRequest } from '../git-providers/git-provider.js';
+import type { FollowedChangeRequest } from '@slipway/git-providers/git-provider.js';
 import type { WebhookEventType } from '../outbound-webhooks/webhook-event.js';
 import { WebhookDeliveryRepository } from '../outbound-webhooks/webhook-delivery.repository.js';
 import { ConversationActionsService } from '../v1/app-conversations/conversation-actions.service.js';

@@ -1,5 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import type { FollowedChangeRequest, FollowedCheck, FollowedComment } from '../git-providers/git-provider.js';
+import type {
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '@slipway/git-providers/git-provider.js';
 import type {
   FollowWishes,
   KnownOfPullRequest,

@@ -1,5 +1,9 @@
 import { mentions } from '../common/mentions.js';
-import type { FollowedChangeRequest, FollowedCheck, FollowedComment } from '../git-providers/git-provider.js';
+import type {
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '@slipway/git-providers/git-provider.js';
 import {
   type FollowedPullRequest,
   type KnownOfPullRequest,

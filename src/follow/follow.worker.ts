@@ -7,7 +7,7 @@ import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { AppConfig } from '../config/app-config.js';
 import { mayPass } from '../git-providers/git-provider-problem.js';
-import type { FollowedChangeRequest, FollowedComment } from '../git-providers/git-provider.js';
+import type { FollowedChangeRequest, FollowedComment } from '@slipway/git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
 import { ConversationQueries } from '../v1/app-conversations/conversation.queries.js';
 import type { ConversationRow } from '../v1/app-conversations/conversation-row.js';

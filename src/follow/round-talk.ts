@@ -6,14 +6,14 @@ import type {
   FollowedCheck,
   FollowedComment,
   ProviderType,
-} from '../git-providers/git-provider.js';
+} from '@slipway/git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
 import type { ConversationRow } from '../v1/app-conversations/conversation-row.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
 import { FollowedPullRequestRepository } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { EventsService } from '../v1/events/events.service.js';
 import { fenced, newMark, renderedText } from '../common/fenced-text.js';
-import { withoutCommands } from '../git-providers/change-requests.js';
+import { withoutCommands } from '@slipway/git-providers/git-provider.js';
 
 const MAX_OUTPUTS = 5;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { UpstreamError } from '../common/http/upstream-error.js';
-import { GitProviderError } from './git-provider.js';
+import { UpstreamError } from '@slipway/common/http/upstream-error.js';
+import { GitProviderError } from '@slipway/git-providers/git-provider.js';
 import { gitProviderProblem } from './git-provider-problem.js';
-import { providerErrorFromUpstream } from './provider-errors.js';
+import { providerErrorFromUpstream } from '@slipway/git-providers/provider-errors.js';
 
 describe('gitProviderProblem', () => {
   it.each([

@@ -1,7 +1,11 @@
 import { DomainError } from '../common/errors/domain-error.js';
 import { thrown } from '../common/openapi/api-route.js';
-import { UpstreamError } from '../common/http/upstream-error.js';
-import { GitProviderError, type ProviderErrorCode, type ProviderType } from './git-provider.js';
+import { UpstreamError } from '@slipway/common/http/upstream-error.js';
+import {
+  GitProviderError,
+  type ProviderErrorCode,
+  type ProviderType,
+} from '@slipway/git-providers/git-provider.js';
 
 /** The error for a token that its provider rejects. */
 export function invalidGitToken(

@@ -4,7 +4,7 @@ import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, thrown } from '../common/openapi/api-route.js';
 import { OrNull } from '../common/openapi/responses.js';
 import { gitProviderProblem, INVALID_TOKEN, noGitProvider } from './git-provider-problem.js';
-import { GitProviderError, PROVIDER_TYPES, type ProviderUser } from './git-provider.js';
+import { GitProviderError, PROVIDER_TYPES, type ProviderUser } from '@slipway/git-providers/git-provider.js';
 import { ProviderCalls, ProviderReader } from './provider-reader.js';
 import { TokenRenewals } from './tokens/token-renewals.js';
 

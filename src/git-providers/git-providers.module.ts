@@ -6,12 +6,14 @@ import { Clock } from '../common/clock.js';
 import { AppConfig, proxyOf } from '../config/app-config.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { AgentGitTokensReader } from './tokens/agent-git-tokens.reader.js';
-import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.registry.js';
+import {
+  createGitProviderRegistry,
+  GitProviderRegistry,
+} from '@slipway/git-providers/git-provider.registry.js';
 import { GitProvidersController, GitProvidersService } from './git-providers.controller.js';
-import { operatorHosts } from './git-host.js';
+import { gitProviderOptions, operatorHosts } from './operator-hosts.js';
 import { ProviderCalls, ProviderReader } from './provider-reader.js';
-import { ProviderMetrics } from './provider.metrics.js';
-import { GitHttpClient } from './provider-http.js';
+import { GitHttpClient, ProviderMetrics } from './git-http.client.js';
 import { RepositoryAccessService } from './repository-access.service.js';
 import { RepositoryListsService } from './repository-lists.service.js';
 import { ProviderToken, ProviderTokenRepository } from './tokens/provider-token.repository.js';
@@ -50,7 +52,7 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
       provide: GitProviderRegistry,
       inject: [GitHttpClient, AppConfig, Clock],
       useFactory: (http: GitHttpClient, { git }: AppConfig, clock: Clock) =>
-        createGitProviderRegistry(http, git, operatorHosts(git).ssoHost, clock),
+        createGitProviderRegistry(http, gitProviderOptions(git, clock)),
     },
     ProviderTokensService,
     ProviderTokenRepository,

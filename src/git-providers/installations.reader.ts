@@ -1,7 +1,12 @@
-import type { GithubInstallation } from './github/github.app.js';
-import { GitProviderError, type ProviderCall, type ProviderUser, type ProviderWork } from './git-provider.js';
+import type { GithubInstallation } from '@slipway/git-providers/github/github.app.js';
+import {
+  GitProviderError,
+  type ProviderCall,
+  type ProviderUser,
+  type ProviderWork,
+} from '@slipway/git-providers/git-provider.js';
 import type { GitReader } from './provider-cache.js';
-import { combinedError, GapLog, orFailure } from './provider-errors.js';
+import { combinedError, GapLog, orFailure } from '@slipway/git-providers/provider-errors.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -10,7 +15,7 @@ import {
   type ListRange,
   type RepositoryQuery,
   sliceOf,
-} from './repository-lists.js';
+} from '@slipway/git-providers/repository-lists.js';
 import type { InstallationTokens } from './tokens/installation-tokens.js';
 
 /** Each is asked for itself. */

@@ -1,7 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import { inTime } from '@slipway/common/async.js';
 import type { Clock } from '../common/clock.js';
-import { type GitProvider, GitProviderError, type ProviderErrorCode } from './git-provider.js';
+import {
+  type GitProvider,
+  GitProviderError,
+  type ProviderErrorCode,
+} from '@slipway/git-providers/git-provider.js';
 
 const STALE_WHILE_REVALIDATE_MS = 10 * 60_000;
 const STALE_IF_ERROR_MS = 60 * 60_000;

@@ -8,12 +8,12 @@ import {
   type ProviderCall,
   type ProviderType,
   GitProviderError,
-} from './git-provider.js';
+} from '@slipway/git-providers/git-provider.js';
 import { InstallationsReader } from './installations.reader.js';
 import { InstallationTokens } from './tokens/installation-tokens.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 import { AppConfig } from '../config/app-config.js';
-import { GitProviderRegistry } from './git-provider.registry.js';
+import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registry.js';
 import {
   type Answer,
   type Cached,

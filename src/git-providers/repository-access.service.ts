@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { BoundedCache } from '../common/bounded-cache.js';
-import type { Forks } from './forks.js';
+import { BoundedCache } from '@slipway/common/bounded-cache.js';
+import type { Forks } from '@slipway/git-providers/forks.js';
 import { gitProviderProblem, noTokenOf } from './git-provider-problem.js';
 import {
   type ActorRights,
@@ -11,10 +11,10 @@ import {
   type HostActor,
   type ProviderCall,
   type ProviderType,
-} from './git-provider.js';
-import { GitProviderRegistry } from './git-provider.registry.js';
-import { GIT_SERVERS, providerOfSource } from './git-servers.js';
-import { orFailure } from './provider-errors.js';
+} from '@slipway/git-providers/git-provider.js';
+import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registry.js';
+import { GIT_SERVERS, providerOfSource } from '@slipway/git-providers/git-servers.js';
+import { orFailure } from '@slipway/git-providers/provider-errors.js';
 import { ProviderCalls } from './provider-reader.js';
 import type { StoredCredential } from './tokens/provider-token.repository.js';
 import { InstallationTokens, isKeptFrom, type TokenUse } from './tokens/installation-tokens.js';

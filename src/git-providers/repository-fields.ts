@@ -1,9 +1,13 @@
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import type { FieldOptions } from '../common/validation/field.js';
 import { Choice, Text } from '../common/validation/field-decorators.js';
-import { PROVIDER_TYPES } from './git-provider.js';
-import { REPOSITORY_FORM, repositorySegments } from '../common/repository-path.js';
-import { BRANCH_FORM, isBranchName } from './repository-name.js';
+import { PROVIDER_TYPES } from '@slipway/git-providers/git-provider.js';
+import {
+  BRANCH_FORM,
+  isBranchName,
+  REPOSITORY_FORM,
+  repositorySegments,
+} from '@slipway/git-providers/repository-name.js';
 
 export function ProviderName(description: string, presence: FieldOptions): PropertyDecorator {
   const example = 'github';

@@ -4,10 +4,14 @@ import { isWithin, providerWithin, requireWithin } from '../auth/key-repositorie
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { gitProviderProblem, noGitProvider, noTokenOf } from './git-provider-problem.js';
-import { GitProviderError, type ProviderCall, type ProviderType } from './git-provider.js';
+import {
+  GitProviderError,
+  type ProviderCall,
+  type ProviderType,
+} from '@slipway/git-providers/git-provider.js';
 import type { GitReader } from './provider-cache.js';
 import { type Cached, ProviderCache } from './provider-cache.js';
-import { isNotFound } from './provider-errors.js';
+import { isNotFound } from '@slipway/git-providers/provider-errors.js';
 import { ProviderReader } from './provider-reader.js';
 import type {
   BranchQuery,
@@ -16,7 +20,7 @@ import type {
   Listing,
   ListRange,
   RepositoryQuery,
-} from './repository-lists.js';
+} from '@slipway/git-providers/repository-lists.js';
 import type { StoredCredential } from './tokens/provider-token.repository.js';
 import { TokenRenewals } from './tokens/token-renewals.js';
 

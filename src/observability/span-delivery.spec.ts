@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { ROOT_CONTEXT } from '@opentelemetry/api';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
-import { tracer } from '../common/spans.js';
+import { tracer } from '@slipway/common/spans.js';
 import { SpanDelivery } from './span-delivery.js';
 import { registerTracing, unregisterTracing } from './otlp-export.js';
 

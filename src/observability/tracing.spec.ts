@@ -8,7 +8,7 @@ import {
   TraceFlags,
 } from '@opentelemetry/api';
 import { recordSpans } from '../../test/support/recorded-spans.js';
-import { currentTraceparent, tracedFrom, tracer } from '../common/spans.js';
+import { currentTraceparent, tracedFrom, tracer } from '@slipway/common/spans.js';
 import { unregisterTracing } from './otlp-export.js';
 
 const TRACE = 'a'.repeat(32);

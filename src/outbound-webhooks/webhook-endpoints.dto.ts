@@ -22,7 +22,7 @@ import {
 import type { WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
 import type { EndpointWithSecret } from './webhook-endpoints.service.js';
-import { WEBHOOK_SECRET_FORM, webhookSecretBytes } from '../common/crypto/webhook-signature.js';
+import { WEBHOOK_SECRET_FORM, webhookSecretBytes } from '@slipway/common/webhook-signature.js';
 import { NoOtherMembers } from '../common/validation/unknown-members.js';
 
 const ENDPOINT_ID = '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d';

@@ -15,7 +15,7 @@ import {
 } from './webhook-endpoint.repository.js';
 import { UserAddresses } from './user-addresses.js';
 import { EVERY_EVENT } from './webhook-event.js';
-import { createWebhookSecret } from '../common/crypto/webhook-signature.js';
+import { createWebhookSecret } from '@slipway/common/webhook-signature.js';
 
 export type NewEndpoint = Pick<EndpointValues, 'url'> & Partial<EndpointValues>;
 

@@ -1,13 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import { retryAfter } from '../common/http/response-body.js';
-import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
+import { ServiceHttpClient } from '../common/http/service-http.client.js';
+import { retryAfter } from '@slipway/common/http/response-body.js';
+import { UpstreamError, type UpstreamReason } from '@slipway/common/http/upstream-error.js';
 import { AppConfig, proxyOf } from '../config/app-config.js';
 import type { AttemptResult, ClaimedDelivery } from './webhook-delivery.repository.js';
 import { deliveryBody } from './webhook-event.js';
-import { signatureHeaders } from '../common/crypto/webhook-signature.js';
+import { signatureHeaders } from '@slipway/common/webhook-signature.js';
 
 export const ATTEMPT_TIMEOUT_MS = 10_000;
 /** More than the worker has under way: users share the origin of a chat service, and must not wait for each other. */
@@ -32,7 +32,7 @@ const FAILURES: Partial<Record<UpstreamReason, string>> = {
 };
 
 /** Reaches public addresses, and those that the operator allows. */
-export class WebhookHttpClient extends GuardedHttpClient {}
+export class WebhookHttpClient extends ServiceHttpClient {}
 
 /** Hosts that endpoints may name, besides public ones where no list is configured. */
 export function webhookHosts({ outbound }: AppConfig): string[] | null {

@@ -12,8 +12,8 @@ import {
   modelEndpoint,
 } from '@slipway/common/model-endpoint.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
-import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
+import { ServiceHttpClient } from '../common/http/service-http.client.js';
+import { UpstreamError, type UpstreamReason } from '@slipway/common/http/upstream-error.js';
 import { type AppConfig, proxyOf } from '../config/app-config.js';
 
 /** A model with the key that it is called with, in clear. */
@@ -65,7 +65,7 @@ const UNREACHED: Readonly<Record<UpstreamReason, [ModelWarning['code'], string]>
 };
 
 /** HTTP client for the servers of models: reaches public addresses, and those that the operator opens to agents. */
-export class ModelHttpClient extends GuardedHttpClient {}
+export class ModelHttpClient extends ServiceHttpClient {}
 
 /** @returns the client for the configured proxy and hosts */
 export function createModelHttpClient(

@@ -6,8 +6,8 @@ import type {
   ProviderWork,
   RepositoryActivity,
   Signal,
-} from '../git-providers/git-provider.js';
-import type { WorkItem } from '../git-providers/git-servers.js';
+} from '@slipway/git-providers/git-provider.js';
+import type { WorkItem } from '@slipway/git-providers/git-servers.js';
 import {
   classifyChangeRequest,
   cleanTitle,

@@ -9,8 +9,8 @@ import {
   type ProbedRepository,
   type ProviderWork,
   type RepositoryActivity,
-} from '../git-providers/git-provider.js';
-import type { WorkItem } from '../git-providers/git-servers.js';
+} from '@slipway/git-providers/git-provider.js';
+import type { WorkItem } from '@slipway/git-providers/git-servers.js';
 
 /** Task types in the order in which they are shown within a repository. */
 export const TASK_TYPES = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { GitProviderError, type ProviderErrorCode } from '../git-providers/git-provider.js';
+import { GitProviderError, type ProviderErrorCode } from '@slipway/git-providers/git-provider.js';
 import { allProvidersFailed, type ProviderStatus, providerStatusHeader } from './provider-status.js';
 
 function failures(...codes: ProviderErrorCode[]): Parameters<typeof allProvidersFailed>[0] {

@@ -1,6 +1,10 @@
 import { type BareItem, serializeList, Token } from 'structured-headers';
 import { DomainError, type ErrorKind } from '../common/errors/domain-error.js';
-import type { GitProviderError, ProviderErrorCode, ProviderType } from '../git-providers/git-provider.js';
+import type {
+  GitProviderError,
+  ProviderErrorCode,
+  ProviderType,
+} from '@slipway/git-providers/git-provider.js';
 import type { ProviderOutcome } from './work.reader.js';
 
 export interface ProviderFailure {

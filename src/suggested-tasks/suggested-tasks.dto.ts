@@ -9,7 +9,7 @@ import {
   PROVIDER_TYPES,
   type ProviderErrorCode,
   type ProviderType,
-} from '../git-providers/git-provider.js';
+} from '@slipway/git-providers/git-provider.js';
 import { noGitProvider } from '../git-providers/git-provider-problem.js';
 import { ShownProvider } from '../git-providers/repository-fields.js';
 import { type Candidate, TASK_TYPES, type TaskType } from './collect-candidates.js';

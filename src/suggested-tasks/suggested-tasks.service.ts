@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { isWithin, type KeyRepositories } from '../auth/key-repositories.js';
 import { noGitProvider } from '../git-providers/git-provider-problem.js';
-import type { ProviderType } from '../git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import {
   ProviderTokenRepository,
   type StoredCredential,

@@ -5,7 +5,7 @@ import {
   type ProviderErrorCode,
   type ProviderWork,
   type WorkPolicy,
-} from '../git-providers/git-provider.js';
+} from '@slipway/git-providers/git-provider.js';
 import { type Answer, type Cached, ProviderCache, settled } from '../git-providers/provider-cache.js';
 import { workFreshFor } from './work.reader.js';
 

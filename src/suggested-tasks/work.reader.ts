@@ -8,11 +8,11 @@ import {
   type ProviderType,
   type ProviderWork,
   type WorkPolicy,
-} from '../git-providers/git-provider.js';
-import { workPage } from '../git-providers/git-servers.js';
+} from '@slipway/git-providers/git-provider.js';
+import { workPage } from '@slipway/git-providers/git-servers.js';
 import type { GitReader } from '../git-providers/provider-cache.js';
 import { type Cached, type FreshFor, ProviderCache } from '../git-providers/provider-cache.js';
-import { orFailure } from '../git-providers/provider-errors.js';
+import { orFailure } from '@slipway/git-providers/provider-errors.js';
 import { ProviderReader } from '../git-providers/provider-reader.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
 import { type CollectedCandidates, collectCandidates, type WorkSource } from './collect-candidates.js';

@@ -4,7 +4,7 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { parseHexId, toHexId } from '../common/identifiers.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { InputValidationPipe } from '../common/validation/validation.pipe.js';
-import { withoutCommands } from '../git-providers/change-requests.js';
+import { withoutCommands } from '@slipway/git-providers/git-provider.js';
 import { toSuggestedTaskDto } from '../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService, type TaskSelection } from '../suggested-tasks/suggested-tasks.service.js';
 import { SendMessageDto } from '../v1/app-conversations/api/dto/conversation-actions.dto.js';

@@ -1,6 +1,6 @@
 import { GIT_MODES } from '@slipway/agent-protocol/git.js';
 import { z } from 'zod';
-import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
+import { PROVIDER_TYPES } from '@slipway/git-providers/git-provider.js';
 import { TASK_TYPES } from '../suggested-tasks/collect-candidates.js';
 import { FORK_POLICIES } from '../v1/app-conversations/work-places/work-place.js';
 

@@ -5,7 +5,7 @@ import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { OrNull, Shown, Time } from '../common/openapi/responses.js';
 import { NextPageId, PageQuery } from '../common/pagination/page.dto.js';
 import { Choice, Text } from '../common/validation/field-decorators.js';
-import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
+import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import { ConversationPresenter } from '../v1/app-conversations/api/conversation.presenter.js';
 import {
   type AppConversationDto,

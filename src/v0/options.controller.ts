@@ -3,8 +3,8 @@ import { ApiProperty, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/s
 import { Public } from '../auth/auth.decorators.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { Always, Shown } from '../common/openapi/responses.js';
-import type { ProviderType } from '../git-providers/git-provider.js';
-import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
+import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registry.js';
 import { ShownProvider } from '../git-providers/repository-fields.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';

@@ -4,8 +4,12 @@ import { type AuthUser, CurrentUser, UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { OrNull, Shown } from '../common/openapi/responses.js';
 import { Choice, Integer, Text } from '../common/validation/field-decorators.js';
-import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
-import type { FoundBranch, FoundRepository, RepositorySort } from '../git-providers/repository-lists.js';
+import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
+import type {
+  FoundBranch,
+  FoundRepository,
+  RepositorySort,
+} from '@slipway/git-providers/repository-lists.js';
 import { type ProviderListing, RepositoryListsService } from '../git-providers/repository-lists.service.js';
 import {
   BranchDto,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { UsersService } from '../../src/auth/users.service.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
-import type { ProviderType } from '../../src/git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeBrowser } from '../fakes/fake-push-service.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';

@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { BitbucketDataCenterProvider } from '../../src/git-providers/bitbucket-data-center/bitbucket-data-center.provider.js';
+import { BitbucketDataCenterProvider } from '../../packages/git-providers/src/bitbucket-data-center/bitbucket-data-center.provider.js';
 import {
   type FakeBitbucketDataCenterOptions,
   startFakeBitbucketDataCenter,
 } from '../fakes/fake-bitbucket-data-center.js';
-import { GitProviderError } from '../../src/git-providers/git-provider.js';
+import { GitProviderError } from '@slipway/git-providers/git-provider.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { RequestWaves } from '../support/request-waves.js';

@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { GuardedHttpClient, type GuardedRequestInit } from '../../src/common/http/guarded-http.client.js';
-import { BitbucketProvider } from '../../src/git-providers/bitbucket/bitbucket.provider.js';
-import type { CallBounds, ProviderWork } from '../../src/git-providers/git-provider.js';
-import type { RetryTiming } from '../../src/git-providers/provider-http.js';
+import { GuardedHttpClient, type GuardedRequestInit } from '@slipway/common/http/guarded-http.client.js';
+import { BitbucketProvider } from '../../packages/git-providers/src/bitbucket/bitbucket.provider.js';
+import type { CallBounds, ProviderWork } from '@slipway/git-providers/git-provider.js';
+import type { RetryTiming } from '../../packages/git-providers/src/provider-http.js';
 import { type FakeBitbucketOptions, startFakeBitbucket } from '../fakes/fake-bitbucket.js';
 import { addCheck, addComment, followedOf } from '../fakes/fake-followed.js';
 import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';

@@ -1,5 +1,5 @@
-import { EnterpriseSsoProvider } from '../../src/git-providers/enterprise-sso/enterprise-sso.provider.js';
-import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
+import { EnterpriseSsoProvider } from '../../packages/git-providers/src/enterprise-sso/enterprise-sso.provider.js';
+import { GitlabProvider } from '../../packages/git-providers/src/gitlab/gitlab.provider.js';
 import { startFakeGitlab } from '../fakes/fake-gitlab.js';
 import { type FakeRealm, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
 import type { FakeServer } from '../fakes/fake-server.js';

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { NewChangeRequest, OpenedChangeRequest } from '../../src/git-providers/git-provider.js';
+import type { NewChangeRequest, OpenedChangeRequest } from '@slipway/git-providers/git-provider.js';
 import { addTo, pageOf } from '../fakes/fake-change-requests.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { ProviderErrorCode } from '../../src/git-providers/git-provider.js';
+import type { ProviderErrorCode } from '@slipway/git-providers/git-provider.js';
 import type { Fault } from '../fakes/fake-server.js';
 import { until } from '../support/until.js';
 import {

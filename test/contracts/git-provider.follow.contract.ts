@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ChangeRequests, FollowedChangeRequest } from '../../src/git-providers/git-provider.js';
+import type { ChangeRequests, FollowedChangeRequest } from '@slipway/git-providers/git-provider.js';
 import {
   addCheck,
   addComment,

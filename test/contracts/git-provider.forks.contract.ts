@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Forks } from '../../src/git-providers/forks.js';
-import type { NewChangeRequest } from '../../src/git-providers/git-provider.js';
+import type { Forks } from '@slipway/git-providers/forks.js';
+import type { NewChangeRequest } from '@slipway/git-providers/git-provider.js';
 import { addCheck } from '../fakes/fake-followed.js';
 import { forkInto } from '../fakes/fake-forks.js';
 import { repositoryIn } from '../fakes/fake-change-requests.js';

@@ -1,6 +1,6 @@
 import { afterEach } from '@jest/globals';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { GuardedHttpClient, type GuardedHttpOptions } from '../../src/common/http/guarded-http.client.js';
+import { GuardedHttpClient, type GuardedHttpOptions } from '@slipway/common/http/guarded-http.client.js';
 import {
   type GitProvider,
   GitProviderError,
@@ -10,8 +10,8 @@ import {
   type ProviderCall,
   type ProviderErrorCode,
   type ProviderUser,
-} from '../../src/git-providers/git-provider.js';
-import type { RetryTiming } from '../../src/git-providers/provider-http.js';
+} from '@slipway/git-providers/git-provider.js';
+import type { RetryTiming } from '../../packages/git-providers/src/provider-http.js';
 import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { BranchQuery, Listing, RepositoryQuery } from '../../src/git-providers/repository-lists.js';
+import type { BranchQuery, Listing, RepositoryQuery } from '@slipway/git-providers/repository-lists.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import {

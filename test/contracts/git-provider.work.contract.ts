@@ -1,9 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type {
-  ChangeRequest,
-  ProviderWork,
-  RepositoryActivity,
-} from '../../src/git-providers/git-provider.js';
+import type { ChangeRequest, ProviderWork, RepositoryActivity } from '@slipway/git-providers/git-provider.js';
 import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import {

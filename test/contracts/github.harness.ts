@@ -1,5 +1,5 @@
 import { jsonAt } from '@slipway/common/json-access.js';
-import { GithubProvider } from '../../src/git-providers/github/github.provider.js';
+import { GithubProvider } from '../../packages/git-providers/src/github/github.provider.js';
 import { type FakeGithubOptions, startFakeGithub, startFakeGithubStorage } from '../fakes/fake-github.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
+import { GitlabProvider } from '../../packages/git-providers/src/gitlab/gitlab.provider.js';
 import type { FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import { type FakeGitlabOptions, startFakeGitlab } from '../fakes/fake-gitlab.js';
 import type { FakeWorld } from '../fakes/fake-world.js';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { RepositoryAccessService } from '../../src/git-providers/repository-access.service.js';
-import type { ProviderType } from '../../src/git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';

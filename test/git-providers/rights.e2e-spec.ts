@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { HostActor } from '../../src/git-providers/git-provider.js';
+import type { HostActor } from '@slipway/git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../src/git-providers/repository-access.service.js';
 import { startFakeBitbucketDataCenter } from '../fakes/fake-bitbucket-data-center.js';
 import type { FakeServer } from '../fakes/fake-server.js';

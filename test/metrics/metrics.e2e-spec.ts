@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { tracer } from '../../src/common/spans.js';
+import { tracer } from '@slipway/common/spans.js';
 import { MetricsServer } from '../../src/observability/metrics.server.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import request from 'supertest';
 import { FollowWorker } from '../../src/follow/follow.worker.js';
-import type { ProviderType } from '../../src/git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import type { FollowDto, FollowStateDto } from '../../src/v1/app-conversations/followed/follow.dto.js';
 import type { TestApp, TestUser } from './create-test-app.js';
 import { StartsClient } from './starts-client.js';

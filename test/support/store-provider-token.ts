@@ -3,7 +3,7 @@ import {
   providerTokenBinding,
   ProviderToken,
 } from '../../src/git-providers/tokens/provider-token.repository.js';
-import type { ProviderType } from '../../src/git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import type { TestApp, TestUser } from './create-test-app.js';
 
 /** Stores a token without asking any provider about it. */

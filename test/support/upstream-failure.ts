@@ -1,4 +1,4 @@
-import { UpstreamError } from '../../src/common/http/upstream-error.js';
+import { UpstreamError } from '@slipway/common/http/upstream-error.js';
 
 /** The `UpstreamError` a call ends with; anything else, success included, is thrown. */
 export async function upstreamFailure(call: Promise<Response>): Promise<UpstreamError> {

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { ROOT_CONTEXT } from '@opentelemetry/api';
 import request from 'supertest';
 import { jsonNumber, jsonList } from '@slipway/common/json-access.js';
-import { tracer } from '../../src/common/spans.js';
+import { tracer } from '@slipway/common/spans.js';
 import { parseConfig } from '../../src/config/load-config.js';
 import { Metrics } from '../../src/observability/metrics.js';
 import { OtlpExport } from '../../src/observability/otlp-export.js';

@@ -1,6 +1,6 @@
 import { errors as joseErrors } from 'jose';
 import * as client from 'openid-client';
-import { UpstreamError } from '../../common/http/upstream-error.js';
+import { UpstreamError } from '@slipway/common/http/upstream-error.js';
 
 /** Whether a renewal is refused for good; whatever else goes wrong there says nothing of the person. */
 export function isRefusedGrant(error: unknown): boolean {

@@ -14,7 +14,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist, isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import { ServiceHttpClient } from '../../common/http/service-http.client.js';
 import { AppConfig, proxyOf } from '../../config/app-config.js';
 import type { OidcConfig, Role } from '../../config/oidc-config.js';
 import { isRefusedGrant, reasonOf } from './issuer-failure.js';
@@ -56,7 +56,7 @@ interface Discovered {
   at: number;
 }
 
-export class OidcHttpClient extends GuardedHttpClient {}
+export class OidcHttpClient extends ServiceHttpClient {}
 
 /** The operator chose the issuer's address, so it may be a private one. */
 export function createOidcHttpClient({ oidc, outbound }: AppConfig): OidcHttpClient {

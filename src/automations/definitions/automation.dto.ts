@@ -14,9 +14,9 @@ import {
   Text,
   TextList,
 } from '../../common/validation/field-decorators.js';
-import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import { BranchName, ProviderName } from '../../git-providers/repository-fields.js';
-import { repositorySegments } from '../../common/repository-path.js';
+import { repositorySegments } from '@slipway/git-providers/repository-name.js';
 import { TASK_TYPES, type TaskType } from '../../suggested-tasks/collect-candidates.js';
 import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';
 import { promptProblem } from '../runs/prompt-template.js';

@@ -5,7 +5,7 @@ import { evaluate, expressionProblem, isTruthy, MAX_EXPRESSION } from '../../com
 import { type Schedule, scheduleProblem, timezoneProblem } from '../../common/schedule.js';
 import { customRule, field, type FieldKind, type FieldProblem, must } from '../../common/validation/field.js';
 import { Choice, Nested, Text } from '../../common/validation/field-decorators.js';
-import { WEBHOOK_SOURCES } from '../../git-providers/git-servers.js';
+import { WEBHOOK_SOURCES } from '@slipway/git-providers/git-servers.js';
 
 export const TRIGGER_KINDS = ['cron', 'event'];
 export const TRIGGER_FROM = ['writers', 'anyone'] as const;

@@ -9,7 +9,7 @@ import { Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../common/openap
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { Identifier, Text } from '../../common/validation/field-decorators.js';
 import { CurrentOwner } from '../../organizations/installation-organization.js';
-import { webhooksOf } from '../../git-providers/git-servers.js';
+import { webhooksOf } from '@slipway/git-providers/git-servers.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService, invalidSignature } from './automation-events.service.js';

@@ -4,7 +4,7 @@ import {
   createWebhookSecret,
   SIGNATURE_SCHEMES,
   type SignatureScheme,
-} from '../../common/crypto/webhook-signature.js';
+} from '@slipway/common/webhook-signature.js';
 import { unknownId } from '../../common/errors/domain-error.js';
 import { expressionProblem, MAX_EXPRESSION } from '../../common/jmespath.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
@@ -13,7 +13,7 @@ import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { newestPage } from '../../database/page-bytes.js';
-import { WEBHOOK_SOURCES } from '../../git-providers/git-servers.js';
+import { WEBHOOK_SOURCES } from '@slipway/git-providers/git-servers.js';
 import type { Owner } from '../../auth/owned.repository.js';
 import { CurrentOwner } from '../../organizations/installation-organization.js';
 import { SOURCE_NAME } from '../definitions/trigger.dto.js';

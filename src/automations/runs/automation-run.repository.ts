@@ -19,7 +19,7 @@ import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError, found } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
-import { currentTraceparent } from '../../common/spans.js';
+import { currentTraceparent } from '@slipway/common/spans.js';
 import type { OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { newestPage } from '../../database/page-bytes.js';
 import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';

@@ -5,7 +5,7 @@ import {
   PUBLIC_GIT_SERVER_NAMES,
   PUBLIC_GIT_SERVERS,
   type PublicGitServerName,
-} from '../../config/git-config.js';
+} from '@slipway/git-providers/public-git-servers.js';
 import type { LeaseEnd } from '../../database/leased-rows/leased-rows.js';
 import {
   LeasedWork,

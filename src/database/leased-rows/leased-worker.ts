@@ -12,7 +12,7 @@ import { jittered, RepeatedWork, within } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../common/clock.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
-import { type SpanStart, tracedFrom } from '../../common/spans.js';
+import { type SpanStart, tracedFrom } from '@slipway/common/spans.js';
 import {
   DatabaseNotifications,
   DatabaseNotificationsModule,

@@ -1,9 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { GitProviderError, type GitProvider } from '../git-provider.js';
+import { GitProviderError, type GitProvider } from '@slipway/git-providers/git-provider.js';
 import { gitProviderProblem } from '../git-provider-problem.js';
-import { GitProviderRegistry } from '../git-provider.registry.js';
-import { GIT_SERVERS } from '../git-servers.js';
-import { orFailure } from '../provider-errors.js';
+import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registry.js';
+import { GIT_SERVERS } from '@slipway/git-providers/git-servers.js';
+import { orFailure } from '@slipway/git-providers/provider-errors.js';
 import { ProviderCalls } from '../provider-reader.js';
 import type { StoredCredential } from './provider-token.repository.js';
 import { TokenRenewals } from './token-renewals.js';

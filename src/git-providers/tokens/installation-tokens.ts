@@ -1,13 +1,17 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { BoundedCache } from '../../common/bounded-cache.js';
+import { BoundedCache } from '@slipway/common/bounded-cache.js';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
-import { type GithubPermissions, PERMISSION_LEVELS } from '../../common/github-permissions.js';
-import { boundedCall, GitProviderError } from '../git-provider.js';
-import { GithubApp, type GithubInstallation, type IssuedToken } from '../github/github.app.js';
-import { lacking, notInstalled, suspended } from '../github/github.app-refusals.js';
-import { GitHttpClient, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import { type GithubPermissions, PERMISSION_LEVELS } from '@slipway/git-providers/public-git-servers.js';
+import { boundedCall, GitProviderError } from '@slipway/git-providers/git-provider.js';
+import {
+  GithubApp,
+  type GithubInstallation,
+  type IssuedToken,
+} from '@slipway/git-providers/github/github.app.js';
+import { lacking, notInstalled, suspended } from '@slipway/git-providers/github/github.app-refusals.js';
+import { GitHttpClient } from '../git-http.client.js';
 import { mayStandIn, StandIns } from './stand-ins.js';
 
 /** `sandbox`: what an agent works with; `read`: other repositories of a sandbox; `service`: our own calls. */
@@ -68,7 +72,7 @@ export class InstallationTokens {
       new GithubApp(
         http,
         { apiUrl: servers.github.apiUrl, id: githubApp.id, privateKey: githubApp.privateKey },
-        { ...SYSTEM_RETRY_TIMING, now },
+        now,
       );
     this.repositories = new BoundedCache(2 * MAX_TOKENS, { perf: { now }, ttlResolution: 0 });
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { PROVIDER_TYPES, type ProviderType } from '../git-provider.js';
+import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import {
   HOST_REFUSED,
   planTokenChanges,

@@ -1,8 +1,8 @@
 import type { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
-import { parseGitHost } from '../git-host.js';
-import type { ProviderErrorCode, ProviderType } from '../git-provider.js';
-import { gitServerFor } from '../git-servers.js';
+import { parseGitHost } from '@slipway/git-providers/git-host.js';
+import type { ProviderErrorCode, ProviderType } from '@slipway/git-providers/git-provider.js';
+import { gitServerFor } from '@slipway/git-providers/git-servers.js';
 
 export interface ProviderTokenInput {
   token?: string | null;

@@ -14,7 +14,7 @@ import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repositor
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import type { NewRenewal, NewToken } from './plan-token-changes.js';
-import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.js';
+import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '@slipway/git-providers/git-provider.js';
 
 /** Binds an encrypted token: a record copied to another user or provider does not decrypt. */
 export function providerTokenBinding(userId: string, provider: string): string {

@@ -4,8 +4,13 @@ import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { invalidGitToken } from '../git-provider-problem.js';
-import type { CallBounds, ProviderErrorCode, ProviderType, TokenCheck } from '../git-provider.js';
-import { GitProviderRegistry } from '../git-provider.registry.js';
+import type {
+  CallBounds,
+  ProviderErrorCode,
+  ProviderType,
+  TokenCheck,
+} from '@slipway/git-providers/git-provider.js';
+import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registry.js';
 import { ProviderCalls } from '../provider-reader.js';
 import {
   type NewToken,

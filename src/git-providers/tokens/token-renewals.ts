@@ -7,13 +7,13 @@ import { parseJson } from '@slipway/common/json-access.js';
 import { z } from 'zod';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
+import type { GitServerConfig } from '../../config/git-config.js';
 import {
-  type GitServerConfig,
   PUBLIC_GIT_SERVER_NAMES,
   type PublicGitServerName,
-} from '../../config/git-config.js';
-import type { ProviderType } from '../git-provider.js';
-import { GitHttpClient } from '../provider-http.js';
+} from '@slipway/git-providers/public-git-servers.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
+import { GitHttpClient } from '../git-http.client.js';
 import type { NewRenewal } from './plan-token-changes.js';
 import {
   type ClaimedRenewal,

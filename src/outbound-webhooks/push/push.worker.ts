@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { ADMIN_EMAIL, UserRepository } from '../../auth/user.repository.js';
-import { retryAfter } from '../../common/http/response-body.js';
-import { UpstreamError } from '../../common/http/upstream-error.js';
+import { retryAfter } from '@slipway/common/http/response-body.js';
+import { UpstreamError } from '@slipway/common/http/upstream-error.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import type { LeaseEnd } from '../../database/leased-rows/leased-rows.js';
 import {

@@ -29,7 +29,11 @@ import {
   Text,
   TextList,
 } from '../../common/validation/field-decorators.js';
-import { PROVIDER_ERROR_CODES, PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import {
+  PROVIDER_ERROR_CODES,
+  PROVIDER_TYPES,
+  type ProviderType,
+} from '@slipway/git-providers/git-provider.js';
 import type { ProviderTokenInputs } from '../../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokenMap } from '../secrets/git-tokens.dto.js';
 import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';

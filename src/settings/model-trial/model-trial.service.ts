@@ -6,15 +6,15 @@ import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { RateLimit } from '../../auth/rate-limit.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { UpstreamError } from '../../common/http/upstream-error.js';
+import { ServiceHttpClient } from '../../common/http/service-http.client.js';
+import { UpstreamError } from '@slipway/common/http/upstream-error.js';
 import { ModelCatalogue } from '../model-catalogue.js';
 import { apiIn, headersIn, OPEN_ADDRESSES } from '../model-check.js';
 import { type ModelSelection, ProfilesService } from '../profiles/profiles.service.js';
 import { type Question, readReply, type Reply, requestFor, type TriedModel } from './trial-requests.js';
 
 /** HTTP client for trials: models take their time. */
-export class ModelTrialHttpClient extends GuardedHttpClient {}
+export class ModelTrialHttpClient extends ServiceHttpClient {}
 
 export const TRIAL_NAMES = [
   'reachable',

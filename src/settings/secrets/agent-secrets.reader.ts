@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { AgentGitTokensReader } from '../../git-providers/tokens/agent-git-tokens.reader.js';
-import { TOKEN_VARIABLES } from '../../git-providers/git-servers.js';
+import { TOKEN_VARIABLES } from '@slipway/git-providers/git-servers.js';
 import type { StoredCredential } from '../../git-providers/tokens/provider-token.repository.js';
 import { type ClearSecret, CustomSecretRepository } from './custom-secret.repository.js';
 

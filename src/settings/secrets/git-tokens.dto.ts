@@ -8,7 +8,7 @@ import {
   PROVIDER_TYPES,
   type ProviderErrorCode,
   type ProviderType,
-} from '../../git-providers/git-provider.js';
+} from '@slipway/git-providers/git-provider.js';
 import {
   type ProviderTokenInput,
   refreshTokenProblem,

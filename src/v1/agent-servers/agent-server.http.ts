@@ -6,7 +6,7 @@ import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { JsonBoundsError } from '@slipway/common/json-outline.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
-import { currentSpanBegunAt, currentTraceparent, type SpanStart, traced } from '../../common/spans.js';
+import { currentSpanBegunAt, currentTraceparent, type SpanStart, traced } from '@slipway/common/spans.js';
 import { AgentServerConnections } from './agent-server.connections.js';
 import { BoundedJson, type ResponseBounds, ResponseBoundsError } from './bounded-json.js';
 import { agentServerSpans, recordAgentServerSpans } from './agent-server.spans.js';

@@ -1,7 +1,7 @@
 import { AGENT_SPAN_NAMES, type AgentSpanName, MAX_AGENT_SPANS } from '@slipway/agent-protocol/server.js';
 import { context, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api';
 import { parseJson } from '@slipway/common/json-access.js';
-import { failSpan } from '../../common/spans.js';
+import { failSpan } from '@slipway/common/spans.js';
 
 /** Longer than any honest list. */
 const MAX_LENGTH = 4096;

@@ -4,7 +4,7 @@ import type {
   MetricsSnapshot,
 } from '@slipway/agent-protocol/conversation-api.js';
 import type { Visibility } from '../../auth/access.js';
-import type { ProviderType } from '../../git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import type { ConversationPullRequest } from './conversation.entity.js';
 import type { FollowRow } from './followed/followed-pull-request.entity.js';

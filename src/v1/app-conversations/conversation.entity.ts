@@ -2,7 +2,7 @@ import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColum
 import type { Visibility } from '../../auth/access.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import { toHexId } from '../../common/identifiers.js';
-import type { ProviderType } from '../../git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 
 /** Named as on the wire. */
 export interface ConversationPullRequest {

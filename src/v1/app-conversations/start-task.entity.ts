@@ -7,7 +7,7 @@ import { OwnedRow } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { isReadableWithin, parseReadable } from '../../config/readable-repositories.js';
 import { toHexId } from '../../common/identifiers.js';
-import type { ProviderType } from '../../git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import type { ConversationReport, WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
 import type { SecretFilter } from '../../settings/secrets/agent-secrets.reader.js';
 import type { FollowWishes } from './followed/followed-pull-request.entity.js';

@@ -4,7 +4,7 @@ import { type EntityManager, In, Not, Repository } from 'typeorm';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { currentTraceparent } from '../../common/spans.js';
+import { currentTraceparent } from '@slipway/common/spans.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { lockFree } from '../../database/leased-rows/leased-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';

@@ -10,7 +10,7 @@ import {
   parsePageId,
 } from '../../common/pagination/page.js';
 import { Choice, Text } from '../../common/validation/field-decorators.js';
-import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import { invalidGitToken, noGitProvider } from '../../git-providers/git-provider-problem.js';
 import { ShownProvider } from '../../git-providers/repository-fields.js';
 import {
@@ -21,7 +21,7 @@ import {
   REPOSITORY_SORTS,
   type RepositoryQuery,
   type RepositorySort,
-} from '../../git-providers/repository-lists.js';
+} from '@slipway/git-providers/repository-lists.js';
 import type { ProviderListing } from '../../git-providers/repository-lists.service.js';
 import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
 

@@ -3,7 +3,7 @@ import type { FieldOptions } from '../../common/validation/field.js';
 import { Shown } from '../../common/openapi/responses.js';
 import { Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { NoOtherMembers } from '../../common/validation/unknown-members.js';
-import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
+import type { OpenedChangeRequest } from '@slipway/git-providers/git-provider.js';
 import { BranchName } from '../../git-providers/repository-fields.js';
 
 export const MAX_PULL_REQUEST_TITLE = 256;

@@ -14,7 +14,7 @@ import { finished } from 'node:stream/promises';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { OpenConnections } from '../../auth/open-connections.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { SharedLimit } from '../../common/shared-limit.js';
+import { SharedLimit } from '@slipway/common/shared-limit.js';
 import {
   requestOrigin,
   requireSandboxAddress,

@@ -3,7 +3,7 @@ import type { JsonObject } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
 import { Flag, Text } from '../../common/validation/field-decorators.js';
-import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import { StoredSettingsDto } from '../../settings/flat/settings.dto.js';
 import { ANY_VALUE, ShownProfilesDto } from '../../settings/nested/nested-settings.dto.js';
 import { CustomSecretName, SecretDescriptionDto } from '../../settings/secrets/secrets.dto.js';

@@ -4,7 +4,7 @@ import type { DataSource } from 'typeorm';
 import { Injectable } from '@nestjs/common';
 import { destinationsOf } from '@slipway/common/http/address-rules.js';
 import { AppConfig } from '../../config/app-config.js';
-import { PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
+import { PUBLIC_GIT_SERVERS } from '@slipway/git-providers/public-git-servers.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
 import { type Instrument, Metrics } from '../../observability/metrics.js';
 import { proxyDestinations } from '@slipway/sandboxes/launch-variables.js';

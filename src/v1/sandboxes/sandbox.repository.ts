@@ -1,13 +1,13 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { BoundedCache } from '../../common/bounded-cache.js';
+import { BoundedCache } from '@slipway/common/bounded-cache.js';
 import { type EntityManager, IsNull, Not, Repository } from 'typeorm';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { currentTraceparent } from '../../common/spans.js';
+import { currentTraceparent } from '@slipway/common/spans.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { HostIdentity } from './host-identity.js';

@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { AppConfig } from '../../../config/app-config.js';
-import type { ProviderType } from '../../../git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
 import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';

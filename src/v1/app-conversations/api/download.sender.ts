@@ -4,7 +4,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { Response } from 'express';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import { SharedLimit } from '../../../common/shared-limit.js';
+import { SharedLimit } from '@slipway/common/shared-limit.js';
 
 const MAX_PER_USER = 8;
 /** A client that reads nothing, or a source that sends nothing, for this long is cut off. */

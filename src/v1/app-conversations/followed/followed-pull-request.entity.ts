@@ -1,5 +1,5 @@
 import { Column, CreateDateColumn, Entity, Index, JoinColumn, OneToOne, PrimaryColumn } from 'typeorm';
-import type { FollowedComment, ProviderType } from '../../../git-providers/git-provider.js';
+import type { FollowedComment, ProviderType } from '@slipway/git-providers/git-provider.js';
 import { AppConversation } from '../conversation.entity.js';
 
 export const FOLLOW_GOALS = ['green', 'approved', 'merged'] as const;

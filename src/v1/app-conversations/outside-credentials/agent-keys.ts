@@ -1,6 +1,6 @@
 import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
-import { TOKEN_VARIABLES } from '../../../git-providers/git-servers.js';
+import { TOKEN_VARIABLES } from '@slipway/git-providers/git-servers.js';
 import { type AcpAgent, namesIn, OPEN_SETTINGS } from '../agent-request/acp-agents.js';
 import type { AgentSettings } from '../agent-request/agent-settings.js';
 import { below, hostPlaces, placeAt } from './credential-places.js';

@@ -4,7 +4,7 @@ import type {
   StartConversationRequest,
 } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject, jsonText, mapLeaves } from '@slipway/common/json-access.js';
-import { PROVIDER_TYPES } from '../../../git-providers/git-provider.js';
+import { PROVIDER_TYPES } from '@slipway/git-providers/git-provider.js';
 import { concealedServer, type ToolCredential, toolSourceSchema } from './tool-credentials.js';
 
 const modelSourceSchema = z.object({

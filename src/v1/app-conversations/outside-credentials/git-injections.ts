@@ -8,9 +8,9 @@ import {
   parseReadable,
   type ReadablePattern,
 } from '../../../config/readable-repositories.js';
-import type { ProviderType } from '../../../git-providers/git-provider.js';
-import { orFailure } from '../../../git-providers/provider-errors.js';
-import { gitHostBaseUrl } from '../../../git-providers/provider-http.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
+import { orFailure } from '@slipway/git-providers/provider-errors.js';
+import { gitHostBaseUrl } from '@slipway/git-providers/public-git-servers.js';
 import { InstallationTokens } from '../../../git-providers/tokens/installation-tokens.js';
 import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';

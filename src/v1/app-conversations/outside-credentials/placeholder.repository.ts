@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Column, DataSource, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-import type { ProviderType } from '../../../git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { Sandbox } from '../../sandboxes/sandbox.entity.js';
 
 /** What stands for a credential in one sandbox. The value is where its user keeps it. */

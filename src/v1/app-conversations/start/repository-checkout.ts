@@ -8,7 +8,7 @@ import {
 } from '@slipway/agent-protocol/git.js';
 import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
-import type { GitCredential, ProviderType } from '../../../git-providers/git-provider.js';
+import type { GitCredential, ProviderType } from '@slipway/git-providers/git-provider.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';

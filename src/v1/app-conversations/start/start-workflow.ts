@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { type SpanStart, traced } from '../../../common/spans.js';
+import { type SpanStart, traced } from '@slipway/common/spans.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { ConversationMetrics } from '../conversation.metrics.js';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import * as bitbucketDataCenter from '../../../git-providers/bitbucket-data-center/bitbucket-data-center.mapper.js';
-import * as bitbucket from '../../../git-providers/bitbucket/bitbucket.mapper.js';
-import type { ApiGuide } from '../../../git-providers/git-provider.js';
-import * as github from '../../../git-providers/github/github.mapper.js';
-import * as gitlab from '../../../git-providers/gitlab/gitlab.mapper.js';
+import * as bitbucketDataCenter from '../../../../packages/git-providers/src/bitbucket-data-center/bitbucket-data-center.mapper.js';
+import * as bitbucket from '../../../../packages/git-providers/src/bitbucket/bitbucket.mapper.js';
+import type { ApiGuide } from '@slipway/git-providers/git-provider.js';
+import * as github from '../../../../packages/git-providers/src/github/github.mapper.js';
+import * as gitlab from '../../../../packages/git-providers/src/gitlab/gitlab.mapper.js';
 import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/collect-candidates.js';
 import type { SuggestedTaskDto } from '../../../suggested-tasks/suggested-tasks.dto.js';
 import { suggestedTaskPrompt } from './suggested-task-prompt.js';

@@ -1,4 +1,4 @@
-import type { ApiGuide } from '../../../git-providers/git-provider.js';
+import type { ApiGuide } from '@slipway/git-providers/git-provider.js';
 import type { TaskType } from '../../../suggested-tasks/collect-candidates.js';
 import type { SuggestedTaskDto } from '../../../suggested-tasks/suggested-tasks.dto.js';
 

@@ -1,4 +1,4 @@
-import type { ChangeHead } from '../../../git-providers/forks.js';
+import type { ChangeHead } from '@slipway/git-providers/forks.js';
 
 /** Whether forks are made in the name of a user who may not push. */
 export const FORK_POLICIES = ['auto', 'never'] as const;

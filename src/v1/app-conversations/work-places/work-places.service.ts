@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import type { Forks } from '../../../git-providers/forks.js';
-import type { ProviderType } from '../../../git-providers/git-provider.js';
-import { nullIfNotFound } from '../../../git-providers/provider-errors.js';
+import type { Forks } from '@slipway/git-providers/forks.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
+import { nullIfNotFound } from '@slipway/git-providers/provider-errors.js';
 import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { gitMode, type StartRequest, type StartTask } from '../start-task.entity.js';

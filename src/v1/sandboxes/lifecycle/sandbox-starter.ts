@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
-import { traced } from '../../../common/spans.js';
+import { traced } from '@slipway/common/spans.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { parseSandboxAddress } from '../../agent-servers/sandbox-address.js';
 import {

@@ -3,7 +3,7 @@ import type { Span } from '@opentelemetry/api';
 import { LatestWrite, within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../../common/clock.js';
-import { errorType, failSpan, type SpanStart, tracedFrom } from '../../../common/spans.js';
+import { errorType, failSpan, type SpanStart, tracedFrom } from '@slipway/common/spans.js';
 import { removeSandbox, SandboxBackend, SandboxBackendError } from '@slipway/sandboxes/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';

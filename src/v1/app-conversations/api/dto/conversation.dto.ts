@@ -31,7 +31,7 @@ import {
   Text,
   TextMap,
 } from '../../../../common/validation/field-decorators.js';
-import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
+import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import {
   BranchName,
   ProviderName,

@@ -20,7 +20,7 @@ import {
   TextList,
   TextMap,
 } from '../../../../common/validation/field-decorators.js';
-import type { ProviderType } from '../../../../git-providers/git-provider.js';
+import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
 import { SettingMember } from '../../../../settings/flat/settings.dto.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets/secrets.dto.js';

@@ -1,0 +1,41 @@
+import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
+import { isSameText, isSigned } from '@slipway/common/webhook-signature.js';
+import type { HostWebhooks } from '../host-webhooks.js';
+
+const COMMITS = [
+  ['sha'],
+  ['before'],
+  ['checkout_sha'],
+  ['object_attributes', 'sha'],
+  ['merge_request', 'last_commit', 'id'],
+  ['commit', 'sha'],
+];
+
+/** See https://docs.gitlab.com/user/project/integrations/webhook_events/. */
+export const GITLAB_WEBHOOKS: HostWebhooks = {
+  source: 'gitlab',
+  eventTypes: ['push', 'issue.*', 'note.*', 'merge_request.*', 'pipeline.*'],
+  // The first two are the same, one of them signed. The last one, for servers before 17.4, changes when it is sent again.
+  idHeaders: ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid'],
+  // A signature where there is a signing token, else the secret token as it is.
+  isSigned: (sent) =>
+    sent.header('webhook-signature') === ''
+      ? isSameText(sent.header('x-gitlab-token'), sent.secret)
+      : isSigned('standard_webhooks', sent),
+  keyOf: (_sent, payload) =>
+    [
+      jsonText(payload, 'object_kind') ?? jsonText(payload, 'event_name'),
+      jsonText(payload, 'object_attributes', 'action') ?? jsonText(payload, 'action'),
+    ]
+      .filter(Boolean)
+      .join('.'),
+  actorOf: (payload) => {
+    const id = jsonNumber(payload, 'user', 'id') ?? jsonNumber(payload, 'user_id');
+    return id === null ? null : { name: String(id), id: String(id), isOwner: false };
+  },
+  told: (payload) => ({
+    repository: jsonText(payload, 'project', 'path_with_namespace'),
+    numbers: [jsonAt(payload, 'merge_request', 'iid'), jsonAt(payload, 'object_attributes', 'iid')],
+    shas: COMMITS.map((path) => jsonText(payload, ...path)),
+  }),
+};
