@@ -15,7 +15,7 @@ export const shared = {
     '<rootDir>/packages/common/src',
     '<rootDir>/packages/egress-proxy',
     '<rootDir>/packages/embedded-postgres/src',
-    '<rootDir>/packages/git-providers/src',
+    '<rootDir>/packages/git-providers',
     '<rootDir>/packages/sandboxes/src',
     '<rootDir>/test',
   ],

@@ -16,7 +16,7 @@ const hostTests = (name) => [
   'test/git-providers/',
   'test/follow/.*hosts',
   'test/field/.*git-hosts',
-  `test/contracts/${name}[.-]`,
+  `git-providers/test/${name}[.-]`,
 ];
 /** Tests of the agent server, wherever they are. */
 const agentTests = (names) =>

@@ -6,10 +6,10 @@ import {
   approve,
   requestChanges,
   STRANGER,
-} from '../fakes/fake-followed.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
-import { RequestWaves } from '../support/request-waves.js';
+} from '../../../test/fakes/fake-followed.js';
+import type { FakeWorld } from '../../../test/fakes/fake-world.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
+import { RequestWaves } from '../../../test/support/request-waves.js';
 import { describeGitProvider } from './git-provider.contract.js';
 import { failureOf } from './git-provider.harness.js';
 import { githubOpener, isQuery, NOW, openGithub, variablesOf } from './github.harness.js';

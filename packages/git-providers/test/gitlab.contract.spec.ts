@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { GitlabProvider } from '../../packages/git-providers/src/gitlab/gitlab.provider.js';
-import type { FakeRequest, FakeServer } from '../fakes/fake-server.js';
-import { type FakeGitlabOptions, startFakeGitlab } from '../fakes/fake-gitlab.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
-import { RequestWaves } from '../support/request-waves.js';
+import { GitlabProvider } from '../src/gitlab/gitlab.provider.js';
+import type { FakeRequest, FakeServer } from '../../../test/fakes/fake-server.js';
+import { type FakeGitlabOptions, startFakeGitlab } from '../../../test/fakes/fake-gitlab.js';
+import type { FakeWorld } from '../../../test/fakes/fake-world.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
+import { RequestWaves } from '../../../test/support/request-waves.js';
 import { describeGitProvider } from './git-provider.contract.js';
 import { describeFollow } from './git-provider.follow.contract.js';
 import {

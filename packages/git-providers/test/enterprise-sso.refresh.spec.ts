@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { keycloakToken } from '../fakes/fake-keycloak.js';
-import type { FakeRequest } from '../fakes/fake-server.js';
+import { keycloakToken } from '../../../test/fakes/fake-keycloak.js';
+import type { FakeRequest } from '../../../test/fakes/fake-server.js';
 import { type SsoOptions, ssoOpener } from './enterprise-sso.harness.js';
 import { failureOf } from './git-provider.harness.js';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import { keycloakToken } from '../fakes/fake-keycloak.js';
-import type { FakeServer, Fault } from '../fakes/fake-server.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
-import { until } from '../support/until.js';
+import { keycloakToken } from '../../../test/fakes/fake-keycloak.js';
+import type { FakeServer, Fault } from '../../../test/fakes/fake-server.js';
+import type { FakeWorld } from '../../../test/fakes/fake-world.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
+import { until } from '../../../test/support/until.js';
 import { openSso, type SsoOptions, ssoOpener } from './enterprise-sso.harness.js';
 import { describeAccess } from './git-provider.contract.js';
 import { describeFaults } from './git-provider.faults.contract.js';

@@ -10,11 +10,11 @@ import {
   type ProviderCall,
   type ProviderErrorCode,
   type ProviderUser,
-} from '@slipway/git-providers/git-provider.js';
-import type { RetryTiming } from '../../packages/git-providers/src/provider-http.js';
-import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
+} from '../src/git-provider.js';
+import type { RetryTiming } from '../src/provider-http.js';
+import { type FakeRequest, FakeServer } from '../../../test/fakes/fake-server.js';
+import type { FakeWorld } from '../../../test/fakes/fake-world.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
 
 /** An adapter in front of the fake host it talks to. */
 export interface GitProviderHarness {

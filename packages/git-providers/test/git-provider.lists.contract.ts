@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { BranchQuery, Listing, RepositoryQuery } from '@slipway/git-providers/repository-lists.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
+import type { BranchQuery, Listing, RepositoryQuery } from '../src/repository-lists.js';
+import type { FakeWorld } from '../../../test/fakes/fake-world.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
 import {
   failureOf,
   type GitProviderCapabilities,

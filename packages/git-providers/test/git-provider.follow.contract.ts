@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ChangeRequests, FollowedChangeRequest } from '@slipway/git-providers/git-provider.js';
+import type { ChangeRequests, FollowedChangeRequest } from '../src/git-provider.js';
 import {
   addCheck,
   addComment,
@@ -11,9 +11,9 @@ import {
   followedOf,
   push,
   requestChanges,
-} from '../fakes/fake-followed.js';
-import type { Fault } from '../fakes/fake-server.js';
-import type { FakeChangeRequest } from '../fakes/fake-world.js';
+} from '../../../test/fakes/fake-followed.js';
+import type { Fault } from '../../../test/fakes/fake-server.js';
+import type { FakeChangeRequest } from '../../../test/fakes/fake-world.js';
 import {
   failureOf,
   type GitProviderCapabilities,

@@ -1,7 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ChangeRequest, ProviderWork, RepositoryActivity } from '@slipway/git-providers/git-provider.js';
-import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
+import type { ChangeRequest, ProviderWork, RepositoryActivity } from '../src/git-provider.js';
+import type {
+  FakeChangeRequest,
+  FakeIssue,
+  FakeRepository,
+  FakeWorld,
+} from '../../../test/fakes/fake-world.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
 import {
   type GitProviderCapabilities,
   type GitProviderSetUp,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Fault } from '../fakes/fake-server.js';
-import { sampleWorld } from '../fakes/sample-world.js';
+import type { Fault } from '../../../test/fakes/fake-server.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
 import { failureOf } from './git-provider.harness.js';
 import { githubOpener, isQuery, NOW, variablesOf } from './github.harness.js';
 

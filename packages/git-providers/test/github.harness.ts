@@ -1,8 +1,12 @@
 import { jsonAt } from '@slipway/common/json-access.js';
-import { GithubProvider } from '../../packages/git-providers/src/github/github.provider.js';
-import { type FakeGithubOptions, startFakeGithub, startFakeGithubStorage } from '../fakes/fake-github.js';
-import type { FakeRequest } from '../fakes/fake-server.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
+import { GithubProvider } from '../src/github/github.provider.js';
+import {
+  type FakeGithubOptions,
+  startFakeGithub,
+  startFakeGithubStorage,
+} from '../../../test/fakes/fake-github.js';
+import type { FakeRequest } from '../../../test/fakes/fake-server.js';
+import type { FakeWorld } from '../../../test/fakes/fake-world.js';
 import { type GitProviderHarness, harnessOf, harnessOpener, type Opened } from './git-provider.harness.js';
 
 /** The adapter in front of a fake GitHub, with the pauses it wanted to make, in milliseconds. */

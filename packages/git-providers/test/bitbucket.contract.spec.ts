@@ -1,14 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { GuardedHttpClient, type GuardedRequestInit } from '@slipway/common/http/guarded-http.client.js';
-import { BitbucketProvider } from '../../packages/git-providers/src/bitbucket/bitbucket.provider.js';
-import type { CallBounds, ProviderWork } from '@slipway/git-providers/git-provider.js';
-import type { RetryTiming } from '../../packages/git-providers/src/provider-http.js';
-import { type FakeBitbucketOptions, startFakeBitbucket } from '../fakes/fake-bitbucket.js';
-import { addCheck, addComment, followedOf } from '../fakes/fake-followed.js';
-import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
-import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
-import { RequestWaves } from '../support/request-waves.js';
+import { BitbucketProvider } from '../src/bitbucket/bitbucket.provider.js';
+import type { CallBounds, ProviderWork } from '../src/git-provider.js';
+import type { RetryTiming } from '../src/provider-http.js';
+import { type FakeBitbucketOptions, startFakeBitbucket } from '../../../test/fakes/fake-bitbucket.js';
+import { addCheck, addComment, followedOf } from '../../../test/fakes/fake-followed.js';
+import { type FakeRequest, FakeServer } from '../../../test/fakes/fake-server.js';
+import type { FakeChangeRequest, FakeWorld } from '../../../test/fakes/fake-world.js';
+import { RequestWaves } from '../../../test/support/request-waves.js';
 import { describeGitProvider } from './git-provider.contract.js';
 import { AT_ONCE, clientOptions, harnessOf } from './git-provider.harness.js';
 

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { ProviderErrorCode } from '@slipway/git-providers/git-provider.js';
-import type { Fault } from '../fakes/fake-server.js';
-import { until } from '../support/until.js';
+import type { ProviderErrorCode } from '../src/git-provider.js';
+import type { Fault } from '../../../test/fakes/fake-server.js';
+import { until } from '../../../test/support/until.js';
 import {
   failureOf,
   foreignServerOpener,

@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Forks } from '@slipway/git-providers/forks.js';
-import type { NewChangeRequest } from '@slipway/git-providers/git-provider.js';
-import { addCheck } from '../fakes/fake-followed.js';
-import { forkInto } from '../fakes/fake-forks.js';
-import { repositoryIn } from '../fakes/fake-change-requests.js';
-import type { FakeChangeRequest, FakeRepository, FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
+import type { Forks } from '../src/forks.js';
+import type { NewChangeRequest } from '../src/git-provider.js';
+import { addCheck } from '../../../test/fakes/fake-followed.js';
+import { forkInto } from '../../../test/fakes/fake-forks.js';
+import { repositoryIn } from '../../../test/fakes/fake-change-requests.js';
+import type { FakeChangeRequest, FakeRepository, FakeWorld } from '../../../test/fakes/fake-world.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
 import {
   failureOf,
   type GitProviderCapabilities,

@@ -1,9 +1,9 @@
-import { EnterpriseSsoProvider } from '../../packages/git-providers/src/enterprise-sso/enterprise-sso.provider.js';
-import { GitlabProvider } from '../../packages/git-providers/src/gitlab/gitlab.provider.js';
-import { startFakeGitlab } from '../fakes/fake-gitlab.js';
-import { type FakeRealm, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
-import type { FakeServer } from '../fakes/fake-server.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
+import { EnterpriseSsoProvider } from '../src/enterprise-sso/enterprise-sso.provider.js';
+import { GitlabProvider } from '../src/gitlab/gitlab.provider.js';
+import { startFakeGitlab } from '../../../test/fakes/fake-gitlab.js';
+import { type FakeRealm, sampleRealm, startFakeKeycloak } from '../../../test/fakes/fake-keycloak.js';
+import type { FakeServer } from '../../../test/fakes/fake-server.js';
+import type { FakeWorld } from '../../../test/fakes/fake-world.js';
 import {
   AT_ONCE,
   type GitProviderHarness,

@@ -1,10 +1,10 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { NewChangeRequest, OpenedChangeRequest } from '@slipway/git-providers/git-provider.js';
-import { addTo, pageOf } from '../fakes/fake-change-requests.js';
-import type { FakeRequest } from '../fakes/fake-server.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
+import type { NewChangeRequest, OpenedChangeRequest } from '../src/git-provider.js';
+import { addTo, pageOf } from '../../../test/fakes/fake-change-requests.js';
+import type { FakeRequest } from '../../../test/fakes/fake-server.js';
+import type { FakeWorld } from '../../../test/fakes/fake-world.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
 import {
   failureOf,
   foreignServerOpener,

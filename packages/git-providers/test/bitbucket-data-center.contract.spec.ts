@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import { BitbucketDataCenterProvider } from '../../packages/git-providers/src/bitbucket-data-center/bitbucket-data-center.provider.js';
+import { BitbucketDataCenterProvider } from '../src/bitbucket-data-center/bitbucket-data-center.provider.js';
 import {
   type FakeBitbucketDataCenterOptions,
   startFakeBitbucketDataCenter,
-} from '../fakes/fake-bitbucket-data-center.js';
-import { GitProviderError } from '@slipway/git-providers/git-provider.js';
-import type { FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
-import { RequestWaves } from '../support/request-waves.js';
+} from '../../../test/fakes/fake-bitbucket-data-center.js';
+import { GitProviderError } from '../src/git-provider.js';
+import type { FakeWorld } from '../../../test/fakes/fake-world.js';
+import { sampleWorld } from '../../../test/fakes/sample-world.js';
+import { RequestWaves } from '../../../test/support/request-waves.js';
 import { describeGitProvider } from './git-provider.contract.js';
 import {
   AT_ONCE,
