@@ -2,7 +2,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { startFakeBitbucketDataCenter } from '../fakes/fake-bitbucket-data-center.js';
 import { startFakeGithub } from '../fakes/fake-github.js';
 import { startFakeGitlab } from '../fakes/fake-gitlab.js';
-import { keycloakToken, sampleRealm, startFakeKeycloak, type FakeRealm } from '../fakes/fake-keycloak.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -104,70 +103,5 @@ describe('hosts of git-provider tokens', () => {
     ]);
     expect(await client.stored()).toEqual([expect.objectContaining({ token, host: null })]);
     expect(everywhere()).toEqual([]);
-  });
-
-  describe('enterprise_sso', () => {
-    let realm: FakeRealm;
-    let keycloak: FakeServer;
-    let ssoApp: TestApp;
-    let ssoClient: TokensClient;
-
-    beforeAll(async () => {
-      realm = sampleRealm(gitlabWorld.token);
-      keycloak = await startFakeKeycloak(realm);
-      ssoApp = await createTestApp({
-        ...hosts.environment,
-        ENTERPRISE_SSO_ISSUER: `${keycloak.origin}/realms/main`,
-        ENTERPRISE_SSO_ALIAS: realm.alias,
-        ENTERPRISE_SSO_KIND: 'gitlab',
-        ENTERPRISE_SSO_HOST: selfManaged.origin,
-        ENTERPRISE_SSO_CLIENT_ID: realm.clientId,
-        ENTERPRISE_SSO_CLIENT_SECRET: realm.clientSecret,
-      });
-    });
-
-    beforeEach(async () => {
-      Object.assign(realm, sampleRealm(gitlabWorld.token));
-      ssoClient = new TokensClient(ssoApp, await ssoApp.createUser());
-    });
-
-    afterAll(async () => {
-      await ssoApp.close();
-      await keycloak.close();
-    });
-
-    it('stores a token that Keycloak exchanges for one the server accepts', async () => {
-      const token = keycloakToken('Bearer', 'first');
-
-      const response = await ssoClient.postTokens({ enterprise_sso: { token } });
-
-      expect([response.status, response.body]).toEqual([200, STORED]);
-      expect(await ssoClient.stored()).toEqual([
-        expect.objectContaining({ provider: 'enterprise_sso', token, host: null, verified: true }),
-      ]);
-    });
-
-    it('stores the successor of a refresh token that the check itself used up', async () => {
-      realm.rotates = true;
-      const token = keycloakToken('Offline', 'first');
-
-      const response = await ssoClient.postTokens({ enterprise_sso: { token } });
-
-      expect(response.body).toEqual(STORED);
-      const [stored] = await ssoClient.stored();
-      expect(stored?.token).not.toBe(token);
-      expect(realm.refreshTokens).toEqual([stored?.token]);
-    });
-
-    it('refuses a token that Keycloak does not know', async () => {
-      const response = await ssoClient.postTokens({
-        enterprise_sso: { token: keycloakToken('Bearer', 'unknown') },
-      });
-
-      expect([response.status, response.body.error]).toEqual([
-        401,
-        'Invalid token. Please make sure it is a valid enterprise_sso token.',
-      ]);
-    });
   });
 });

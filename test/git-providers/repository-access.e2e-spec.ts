@@ -139,15 +139,18 @@ describe('RepositoryAccessService', () => {
     }
 
     it('gives the git server’s own token, and keeps the successor of a rotated one', async () => {
-      const stored = keycloakToken('Offline', 'first');
-      await startSso(stored, true);
+      const given = keycloakToken('Offline', 'first');
+      const realm = await startSso(given, true);
+      const successor = { provider: 'enterprise_sso', host: null, verified: true };
+      expect(await client.stored()).toMatchObject([{ ...successor, token: realm.refreshTokens[0] }]);
 
       expect(await find('enterprise_sso', 'octo/app')).toEqual({
         provider: 'enterprise_sso',
         url: `${hosts.gitlab.origin}/octo/app.git`,
         credential: { username: 'oauth2', password: hosts.worlds.gitlab.token },
       });
-      expect((await client.stored())[0]?.token).not.toBe(stored);
+      expect(realm.refreshTokens).not.toContain(given);
+      expect(await client.stored()).toMatchObject([{ ...successor, token: realm.refreshTokens[0] }]);
     });
 
     it('says that a sign-in is needed', async () => {

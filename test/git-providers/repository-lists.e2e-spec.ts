@@ -94,12 +94,6 @@ describe('/api/v1/git', () => {
       expect(headers['x-provider-status']).toBe('bitbucket;status=ok;count=1');
     });
 
-    it('pages through them', async () => {
-      const list = 'repositories/search?provider=gitlab&limit=2';
-
-      expect(await namesOfPages(list)).toEqual([2, 'mona/notes', 'octo/app', 'octo/library']);
-    });
-
     it('takes the address of a repository for its name', async () => {
       const query = encodeURIComponent('https://github.com/octo/library.git');
 
@@ -149,12 +143,6 @@ describe('/api/v1/git', () => {
       });
     });
 
-    it('pages through them', async () => {
-      const list = 'branches/search?provider=bitbucket&repository=octo/app&query=&limit=2';
-
-      expect(await namesOfPages(list)).toEqual([2, 'fix/it', 'main', 'release']);
-    });
-
     it('answers 404 for a repository that is not there', async () => {
       const { body } = await get('branches/search?provider=github&repository=octo/none&query=').expect(404);
 
@@ -168,12 +156,12 @@ describe('/api/v1/git', () => {
     });
   });
 
-  it('pages through installations', async () => {
-    expect(await namesOfPages('installations/search?provider=bitbucket&limit=1')).toEqual([
-      2,
-      'mona',
-      'octo',
-    ]);
+  it.each([
+    ['repositories/search?provider=gitlab&limit=2', ['mona/notes', 'octo/app', 'octo/library']],
+    ['branches/search?provider=bitbucket&repository=octo/app&query=&limit=2', ['fix/it', 'main', 'release']],
+    ['installations/search?provider=bitbucket&limit=1', ['mona', 'octo']],
+  ])('pages through %s', async (list, names) => {
+    expect(await namesOfPages(list)).toEqual([2, ...names]);
   });
 
   describe('the cache', () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { HostActor } from '@slipway/git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../src/git-providers/repository-access.service.js';
 import { startFakeBitbucketDataCenter } from '../fakes/fake-bitbucket-data-center.js';
@@ -67,42 +67,37 @@ function rightsOf(kind: Kind, id: string, login: string, repository = REPOSITORY
   return app.app.get(RepositoryAccessService).rightsOf(client.user.id, { source: kind }, repository, actor);
 }
 
-describe.each(KINDS)('an account of %s', (kind) => {
-  beforeEach(() => storeToken(kind));
+it.each(KINDS)('accounts of %s may what the host says', async (kind) => {
+  await storeToken(kind);
+  for (const [id, login, repository, mayWrite, isSelf] of [
+    ['71', 'writer', REPOSITORY, true, false],
+    ['72', 'reader', REPOSITORY, false, false],
+    ['79', 'stranger', REPOSITORY, false, false],
+    ['79', 'stranger', 'octo/public', false, false],
+    ['4217', 'mona', REPOSITORY, true, true],
+  ] as const) {
+    const rights = await rightsOf(kind, id, login, repository);
+    expect([login, repository, rights]).toEqual([login, repository, { mayWrite, isSelf }]);
+  }
+});
 
-  it.each([
-    ['with the right to push', '71', 'writer', REPOSITORY, { mayWrite: true, isSelf: false }],
-    ['with the right to read', '72', 'reader', REPOSITORY, { mayWrite: false, isSelf: false }],
-    ['that is a stranger', '79', 'stranger', REPOSITORY, { mayWrite: false, isSelf: false }],
-    [
-      'that is a stranger to a public repository',
-      '79',
-      'stranger',
-      'octo/public',
-      { mayWrite: false, isSelf: false },
-    ],
-    ['whose token it is', '4217', 'mona', REPOSITORY, { mayWrite: true, isSelf: true }],
-  ])('%s', async (_whose, id, login, repository, rights) => {
-    expect(await rightsOf(kind, id, login, repository)).toEqual(rights);
-  });
+it('an account is asked for once in five minutes, whatever the case of the repository', async () => {
+  await storeToken('github');
+  await rightsOf('github', '71', 'writer');
+  const asked = hosts.github.requests.length;
+  await rightsOf('github', '71', 'writer', 'Octo/App');
+  expect(hosts.github.requests).toHaveLength(asked);
+  await rightsOf('github', '72', 'reader');
+  expect(hosts.github.requests.length).toBeGreaterThan(asked);
+});
 
-  it('is asked for once in five minutes, whatever the case of the repository', async () => {
-    await rightsOf(kind, '71', 'writer');
-    const server = kind === 'bitbucket_data_center' ? dataCenter : hosts[kind];
-    const asked = server.requests.length;
-    await rightsOf(kind, '71', 'writer', 'Octo/App');
-    expect(server.requests).toHaveLength(asked);
-    await rightsOf(kind, '72', 'reader');
-    expect(server.requests.length).toBeGreaterThan(asked);
-  });
-
-  it('is asked for again after the host has failed', async () => {
-    const server = kind === 'bitbucket_data_center' ? dataCenter : hosts[kind];
-    server.injectFault({ kind: 'status', status: 503 });
-    await expect(rightsOf(kind, '71', 'writer')).rejects.toMatchObject({ kind: 'bad_gateway' });
-    server.clearFaults();
-    expect(await rightsOf(kind, '71', 'writer')).toMatchObject({ mayWrite: true });
-  });
+it.each(KINDS)('an account of %s is asked for again after the host has failed', async (kind) => {
+  await storeToken(kind);
+  const server = kind === 'bitbucket_data_center' ? dataCenter : hosts[kind];
+  server.injectFault({ kind: 'status', status: 503 });
+  await expect(rightsOf(kind, '71', 'writer')).rejects.toMatchObject({ kind: 'bad_gateway' });
+  server.clearFaults();
+  expect(await rightsOf(kind, '71', 'writer')).toMatchObject({ mayWrite: true });
 });
 
 it('an account that has taken the name of another one may nothing', async () => {

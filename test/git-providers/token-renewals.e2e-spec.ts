@@ -15,10 +15,14 @@ const CLIENT = { clientId: 'the-client', clientSecret: 'the-secret-of-the-client
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
+type Provider = 'github' | 'gitlab' | 'bitbucket';
+
 let hosts: GitHosts;
 let environment: Record<string, string>;
 let app: TestApp;
 let other: TestApp;
+let provider: Provider;
+let user: TestUser;
 
 beforeAll(async () => {
   hosts = await startGitHosts();
@@ -37,35 +41,39 @@ afterAll(async () => {
   await hosts.close();
 });
 
-describe.each(['github', 'gitlab', 'bitbucket'] as const)('tokens of OAuth at %s', (provider) => {
-  let user: TestUser;
-
+/** What a test finds: a user of a host whose tokens end. */
+function useProvider(name: Provider): void {
   beforeEach(async () => {
+    provider = name;
     hosts.clearFaults();
     const world = hosts.worlds[provider];
     world.token = 'a-token-of-oauth';
     world.oauth = { ...CLIENT, refreshToken: 'refresh-0', renewals: 0 };
     user = await app.createUser();
   });
+}
 
-  const isRenewal = ({ method, path }: FakeRequest): boolean =>
-    method === 'POST' && /oauth/.test(path) && !/graphql/.test(path);
-  const renewals = (): number => hosts[provider].requests.filter(isRenewal).length;
-  const store = async (expiresInMs: number, entry: object = {}): Promise<void> => {
-    const token = {
-      token: hosts.worlds[provider].token,
-      refresh_token: 'refresh-0',
-      expires_at: new Date(app.clock.now() + expiresInMs).toISOString(),
-      ...entry,
-    };
-    await request(app.url)
-      .post('/api/add-git-providers')
-      .set(user.headers)
-      .send({ provider_tokens: { [provider]: token } })
-      .expect(200);
+const isRenewal = ({ method, path }: FakeRequest): boolean =>
+  method === 'POST' && /oauth/.test(path) && !/graphql/.test(path);
+const renewals = (): number => hosts[provider].requests.filter(isRenewal).length;
+const store = async (expiresInMs: number, entry: object = {}): Promise<void> => {
+  const token = {
+    token: hosts.worlds[provider].token,
+    refresh_token: 'refresh-0',
+    expires_at: new Date(app.clock.now() + expiresInMs).toISOString(),
+    ...entry,
   };
-  const account = async (at = app): Promise<request.Response> =>
-    await request(at.url).get('/api/v1/users/git-info').set(user.headers);
+  await request(app.url)
+    .post('/api/add-git-providers')
+    .set(user.headers)
+    .send({ provider_tokens: { [provider]: token } })
+    .expect(200);
+};
+const account = async (at = app): Promise<request.Response> =>
+  await request(at.url).get('/api/v1/users/git-info').set(user.headers);
+
+describe.each<Provider>(['github', 'gitlab', 'bitbucket'])('tokens of OAuth at %s', (name) => {
+  useProvider(name);
 
   it('are renewed before they end, and not before that', async () => {
     await store(HOUR_MS);
@@ -80,15 +88,6 @@ describe.each(['github', 'gitlab', 'bitbucket'] as const)('tokens of OAuth at %s
       user.id,
     ]);
     expect(JSON.stringify(rows)).not.toMatch(/refresh-\d|a-token-of-oauth/);
-  });
-
-  it('are renewed once where many ask at once, of two replicas, with a token that has ended', async () => {
-    await store(-MINUTE_MS);
-    hosts.worlds[provider].token = 'another-one';
-    const answers = await Promise.all([...Array(8).keys()].map((index) => account(index % 2 ? app : other)));
-
-    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
-    expect(renewals()).toBe(1);
   });
 
   it('that the host has ended are not asked for again, and the answer says what to do', async () => {
@@ -118,6 +117,19 @@ describe.each(['github', 'gitlab', 'bitbucket'] as const)('tokens of OAuth at %s
     expect([status, body.detail]).toEqual(
       provider === 'bitbucket' ? [200, undefined] : [401, expect.stringContaining('sign in again')],
     );
+  });
+});
+
+describe('tokens of OAuth', () => {
+  useProvider('gitlab');
+
+  it('are renewed once where many ask at once, of two replicas, with a token that has ended', async () => {
+    await store(-MINUTE_MS);
+    hosts.worlds[provider].token = 'another-one';
+    const answers = await Promise.all([...Array(8).keys()].map((index) => account(index % 2 ? app : other)));
+
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+    expect(renewals()).toBe(1);
   });
 
   it('are stored in the end where the database fails at first', async () => {
