@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import { withoutTerminalCodes } from '@slipway/common/terminal-text.js';
 import { z } from 'zod';
 import type { GuardedHttpClient } from '@slipway/common/http/guarded-http.client.js';
@@ -202,6 +203,17 @@ export function logTail(log: string): string {
   return end.length < plain.length && end.includes('\n')
     ? end.slice(end.indexOf('\n') + 1)
     : end.toWellFormed();
+}
+
+/** Change requests at a time: each takes four requests or more, of which Bitbucket Cloud allows 1,000 an hour. */
+const AT_ONCE = 4;
+
+/** Reads change requests one by one, a few at a time, in their order. */
+export async function readEach<Result>(
+  refs: readonly ChangeRequestRef[],
+  read: (ref: ChangeRequestRef) => Promise<Result>,
+): Promise<Result[]> {
+  return await pLimit(AT_ONCE).map(refs, read);
 }
 
 /** Reads change requests in questions of at most `batch`, in their order. */

@@ -1,4 +1,3 @@
-import pLimit from 'p-limit';
 import { z } from 'zod';
 import {
   ChangeRequestHost,
@@ -9,6 +8,7 @@ import {
   lineNumber,
   pageUrl,
   requiredPageUrl,
+  readEach,
   readInBatches,
   requireAnswer,
   writtenComment,
@@ -39,8 +39,6 @@ import {
   openedPullRequestsSchema,
 } from './bitbucket-data-center.schema.js';
 
-/** Pull requests, of which each takes four requests. */
-const AT_ONCE = 4;
 /** Activities: every push is one, too. */
 const BATCH = { batch: 1, pageSize: 200 };
 const MAX_REPLY_DEPTH = 20;
@@ -148,8 +146,7 @@ export class BitbucketDataCenterChanges extends ChangeRequestHost {
       return [];
     }
     const user = await this.client.userName();
-    const limit = pLimit(AT_ONCE);
-    return await Promise.all(refs.map((ref) => limit(() => this.readOne(ref, user))));
+    return await readEach(refs, (ref) => this.readOne(ref, user));
   }
 
   /** The server keeps no logs of builds. */

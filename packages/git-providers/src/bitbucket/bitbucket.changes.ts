@@ -1,4 +1,3 @@
-import pLimit from 'p-limit';
 import { z } from 'zod';
 import {
   ChangeRequestHost,
@@ -9,6 +8,7 @@ import {
   lineNumber,
   pageUrl,
   requiredPageUrl,
+  readEach,
   readInBatches,
   requireAnswer,
   writtenComment,
@@ -40,8 +40,6 @@ import type { BitbucketClient, BitbucketList } from './bitbucket.client.js';
 import { newestRuns, newPullRequest, openBetween, toOpenedPullRequest } from './bitbucket.mapper.js';
 import { mainBranchSchema, openedPullRequestSchema, openedPullRequestsSchema } from './bitbucket.schema.js';
 
-/** Each pull request takes four requests or more, of 1,000 an hour. */
-const AT_ONCE = 4;
 const BATCH = { batch: 1, pageSize: 50 };
 const MAX_PAGES = 3;
 /** Before the number of a task, which is none of a comment. */
@@ -151,8 +149,7 @@ export class BitbucketChanges extends ChangeRequestHost {
 
   async read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]> {
     const { details, identity } = await this.reader();
-    const limit = pLimit(AT_ONCE);
-    return await Promise.all(refs.map((ref) => limit(() => this.readOne(ref, details, identity.uuid))));
+    return await readEach(refs, (ref) => this.readOne(ref, details, identity.uuid));
   }
 
   /** Pipelines keep the log of each step; the last one that failed tells why. */
