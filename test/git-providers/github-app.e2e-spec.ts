@@ -240,20 +240,18 @@ describe('the GitHub App of the operator', () => {
   });
 
   describe('stands in', () => {
-    it('for nobody unless the operator says so, and for nobody who has not asked', async () => {
+    it('for nobody who has not asked, nor unless the operator says so, also of those who have asked before', async () => {
       const other = await start({ GITHUB_APP_FOR: 'none' });
-      const client = new TokensClient(other, user);
-      const { status, body } = await client.postTokens({ github: { installation: true } });
+      const { status, body } = await new TokensClient(other, user).postTokens({
+        github: { installation: true },
+      });
       expect([status, body.errors?.[0]?.msg ?? JSON.stringify(body)]).toEqual([
         422,
         expect.stringMatching(/GITHUB_APP_FOR/),
       ]);
       expect((await clone()).credential).toBeNull();
-    });
 
-    it('no longer for who asked once the operator takes that back', async () => {
       await standIn();
-      const other = await start({ GITHUB_APP_FOR: 'none' });
       expect(await clone(REPOSITORY, other)).toMatchObject({
         credential: null,
         withheld: expect.stringMatching(/GITHUB_APP_FOR/),
