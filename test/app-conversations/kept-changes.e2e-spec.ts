@@ -210,13 +210,19 @@ describe('what a hostile agent server says of it', () => {
   let server: RawServer;
   let list: unknown;
   let diff: unknown;
+  let diffsAsked: number;
+  /** Of commands; null: it has none. */
+  let command: unknown;
 
   beforeEach(async () => {
+    [diffsAsked, command] = [0, null];
     server = await RawServer.start((incoming, response) => {
       const isDiff = incoming.url?.startsWith('/api/git/diff') === true;
+      diffsAsked += isDiff ? 1 : 0;
       const isList = incoming.url?.startsWith('/api/git/changes') === true;
-      response.writeHead(isDiff || isList ? 200 : 404, { 'content-type': 'application/json' });
-      response.end(JSON.stringify(isDiff ? diff : isList ? list : {}));
+      const answer = isDiff ? diff : isList ? list : command;
+      response.writeHead(answer === null ? 404 : 200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(answer));
     });
     sandbox = await rows.sandbox(user.id, { address: server.origin });
   });
@@ -269,6 +275,17 @@ describe('what a hostile agent server says of it', () => {
     const { hex, body } = await kept();
     expect(body).toMatchObject([{ path: 'large.txt' }]);
     await get(hex, 'diff?path=large.txt&resume=false').expect(409);
+  });
+
+  it('reads no more texts once it has read sixteen megabytes of them, kept or not', async () => {
+    list = Array.from({ length: 40 }, (_, index) => ({ path: `${index}`, status: 'ADDED' }));
+    diff = { original: '', modified: 'x'.repeat(3 * 1024 * 1024) };
+    command = { id: 'a', items: [{ kind: 'BashOutput', order: 0, exit_code: 0, stdout: '' }] };
+    const { body } = await kept();
+    expect(body).toHaveLength(40);
+    // Each is read up to two megabytes, and four at a time.
+    expect(diffsAsked).toBeGreaterThanOrEqual(8);
+    expect(diffsAsked).toBeLessThan(12);
   });
 });
 

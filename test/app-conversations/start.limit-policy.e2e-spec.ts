@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { MoreThan } from 'typeorm';
 import { jsonNumber } from '@slipway/common/json-access.js';
 import { parseHexId } from '../../src/common/identifiers.js';
-import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { StartWorkflow } from '../../src/v1/app-conversations/start/start-workflow.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -93,6 +94,27 @@ describe('a start beyond the quota of sandboxes', () => {
       );
 
       expect(row).toEqual({ held: true });
+    });
+
+    it('does not keep the starts of others waiting, however many wait', async () => {
+      const tasks = app.dataSource.getRepository(StartTask);
+      const rows = new ConversationRows(app);
+      backend.gate.close();
+      const { hostId, sandboxId } = await client.start();
+      const due = { hostId, dueAt: new Date(0), status: 'WAITING_FOR_SANDBOX' } as const;
+      const waiting = Array.from({ length: 100 }, () =>
+        rows.startTask(user.id, { ...due, sandboxId, sandboxMade: true }),
+      );
+      await Promise.all(waiting);
+      const takenOf = (userId: string): Promise<number> => tasks.countBy({ userId, attempts: MoreThan(0) });
+      await until(async () => (await takenOf(user.id)) >= 75);
+
+      const other = await app.createUser();
+      await rows.startTask(other.id, due);
+      await until(async () => (await takenOf(other.id)) === 1);
+      expect(await takenOf(user.id)).toBe(75);
+      await tasks.delete({ userId: user.id });
+      backend.gate.open();
     });
 
     it('names the one that was paused to resume its sandbox', async () => {

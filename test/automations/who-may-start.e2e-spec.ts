@@ -207,25 +207,52 @@ describe('from anyone', () => {
   });
 });
 
-it.each<[string, string, object]>([
-  ['made inactive', `state = 'INACTIVE'`, { state: 'INACTIVE' }],
+it.each<[string, string, object, number]>([
+  ['made inactive', `state = 'INACTIVE'`, { state: 'INACTIVE' }, 0],
   [
     'given to writers alone, with all that they may use',
     `trigger = trigger || '{"from": "writers"}', work = work || '{"secret_names": null, "git": "write"}'`,
     { trigger: expect.objectContaining({ from: 'writers' }) },
+    0,
   ],
-])('an automation that is %s while an event is judged is not started by that', async (_how, change, seen) => {
-  const id = await automation({ from: 'anyone' }, FOR_ANYONE);
-  const asked = await app.dataSource.transaction(async (manager) => {
-    await manager.query(`UPDATE automations SET ${change} WHERE id = $1`, [id]);
-    const answer = deliver(comment(STRANGER)).then((response) => response);
-    await Promise.race([untilBlocked(app.dataSource), answer]);
-    return { answer };
-  });
+  [
+    'given another trigger that matches too',
+    `trigger = trigger || '{"on": "issue_comment.*"}'`,
+    { trigger: expect.objectContaining({ on: 'issue_comment.*' }) },
+    1,
+  ],
+])(
+  'an automation that is %s while an event is judged counts as it is then',
+  async (_how, change, seen, made) => {
+    const id = await automation({ from: 'anyone' }, FOR_ANYONE);
+    const asked = await app.dataSource.transaction(async (manager) => {
+      await manager.query(`UPDATE automations SET ${change} WHERE id = $1`, [id]);
+      const answer = deliver(comment(STRANGER)).then((response) => response);
+      await Promise.race([untilBlocked(app.dataSource), answer]);
+      return { answer };
+    });
 
-  expect((await asked.answer).body.matched).toEqual([]);
+    expect((await asked.answer).body.matched).toHaveLength(made);
+    expect(await runs(id)).toHaveLength(made);
+    expect((await call('get', `/${id}`).expect(200)).body).toMatchObject(seen);
+  },
+);
+
+it('an automation that is changed each time an event has been judged is not started by that', async () => {
+  const [id, other] = [await automation(), await automation()];
+  // A change that is seen only after the judgement: in the transaction that stores the event.
+  await app.dataSource.query(`
+    CREATE FUNCTION change_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      UPDATE automations SET trigger = trigger || '{"on": "issue_comment.*"}' WHERE id = '${id}';
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER changing AFTER INSERT ON automation_events FOR EACH ROW EXECUTE FUNCTION change_trigger()`);
+  const { status, body } = await deliver(comment(WRITER));
+  await app.dataSource.query('DROP FUNCTION change_trigger CASCADE');
+
+  expect(status).toBe(202);
+  expect(body.matched).toEqual([expect.objectContaining({ automation_id: other })]);
   expect(await runs(id)).toEqual([]);
-  expect((await call('get', `/${id}`).expect(200)).body).toMatchObject(seen);
 });
 
 it('an event that waits for its turn while its webhook is disabled starts nothing', async () => {

@@ -195,6 +195,27 @@ describe('a shared conversation', () => {
     });
   });
 
+  it('tells of its children to those who may read them', async () => {
+    const conversations = new ConversationRows(app);
+    const parent = await conversations.conversation(users.owner.id, { visibility: 'organization' });
+    const members = { parentConversationId: parent.id, createdAt: new Date(1_000) };
+    const open = await conversations.conversation(users.owner.id, { ...members, visibility: 'organization' });
+    const closed = await conversations.conversation(users.owner.id, {
+      ...members,
+      createdAt: new Date(2_000),
+    });
+    const seen = async (who: Who): Promise<unknown> =>
+      (await ask(who, 'get', `${LIST}?ids=${parent.hex}`).expect(200)).body[0].sub_conversation_ids;
+
+    expect(await seen('owner')).toEqual([open.hex, closed.hex]);
+    expect(await seen('admin')).toEqual([open.hex, closed.hex]);
+    expect(await seen('member')).toEqual([open.hex]);
+    // Lists of other tests have what is shared.
+    for (const { hex } of [parent, open, closed]) {
+      await ask('owner', 'delete', `${LIST}/${hex}`).expect(200);
+    }
+  });
+
   it('is moved by no member', async () => {
     for (const [method, path, body] of STEERING) {
       const answer = await ask('member', method, path(shared)).send(body);

@@ -13,7 +13,9 @@ import { MAX_PERMITS } from '../../src/v1/egress/egress-permit.repository.js';
 import { OpenHosts } from '../../src/v1/egress/open-hosts.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';
 import { EgressDenialRepository, MAX_TOLD } from '../../src/v1/events/egress-denial.repository.js';
+import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { messageEvent } from '../fakes/sample-events.js';
 import { ConversationRepository } from '../../src/v1/app-conversations/conversation.repository.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { type TestUser } from '../support/create-test-app.js';
@@ -373,6 +375,23 @@ describe('what is denied', () => {
     await app.dataSource.query("UPDATE egress_denials SET at = now() - interval '11 minutes'");
     await report(sandboxId, DENIED);
     expect(await told(appConversationId)).toHaveLength(3);
+  });
+
+  it('is not told by a sandbox', async () => {
+    const { appConversationId } = await starts.reached(await starts.start(), 'READY');
+    const told = { key: 'EgressDenied', value: { host: 'evil.example', port: 443 } };
+    const message = { ...messageEvent(randomUUID(), 'agent', 'look'), ...told };
+    const kind = 'ConversationStateUpdateEvent';
+    const state = { ...message, id: randomUUID(), kind, source: 'environment' } as const;
+    await app.app.get(EventStore, { strict: false }).store(appConversationId, [message, state]);
+
+    const { body } = await request(app.url)
+      .get(`/api/v1/conversation/${appConversationId}/events/search?limit=100`)
+      .set(owner.headers);
+    const keys = body.items.flatMap(({ key, value }: Record<string, { host?: string }>) =>
+      value?.host === 'evil.example' ? [key] : [],
+    );
+    expect(keys).toEqual(['UnverifiedEgressDenied', 'UnverifiedEgressDenied']);
   });
 
   it('does not fill the log, whatever is asked for', async () => {

@@ -4,6 +4,9 @@ import type { Replacement } from './injection.js';
 interface Pattern {
   sent: Buffer;
   shown: Buffer;
+  /** Its last four bytes before `keyEnd`, which tell most values apart; null where it has not as many. */
+  key: number | null;
+  keyEnd: number;
   /** See `bordersOf`; made once it is needed. */
   borders: Uint32Array | null;
 }
@@ -17,7 +20,7 @@ interface Place {
 const NOWHERE: Place = { at: Infinity, isWhole: false };
 
 /** Of values that many responses are searched for. */
-const patterns = new WeakMap<Replacement, Pattern>();
+const knownPatterns = new WeakMap<Replacement, Pattern>();
 
 /** After this, a few bytes that may begin a value go on as they are: the host may be waiting for an answer to them. */
 const HOLD_MS = 200;
@@ -27,6 +30,7 @@ const MAX_RELEASED = 4;
 /** Puts placeholders back where a response repeats values, also where a value runs over the border of two chunks. */
 export class EchoMask {
   private readonly patterns: readonly Pattern[];
+  private index: PatternIndex | null = null;
   private readonly replacements: readonly Replacement[];
   private held: Buffer = Buffer.alloc(0);
   /** Bytes at the beginning of `held` that have gone on already. */
@@ -55,38 +59,44 @@ export class EchoMask {
   }
 
   text(value: string): string {
-    const { masked, rest } = this.replaced(Buffer.from(value));
-    return Buffer.concat([masked, rest]).toString();
+    return this.replaced(Buffer.from(value), true).masked.toString();
   }
 
   push(chunk: Buffer): Buffer {
-    const { masked, rest } = this.replaced(
-      this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]),
-    );
+    return this.next(chunk, false);
+  }
+
+  private next(chunk: Buffer, isLast: boolean): Buffer {
+    const data = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]);
+    const { masked, rest } = this.replaced(data, isLast);
     this.held = Buffer.from(rest);
     const skipped = Math.min(this.released, masked.length);
     this.released -= skipped;
     return masked.subarray(skipped);
   }
 
-  /** `rest` may begin a value. */
-  private replaced(data: Buffer): { masked: Buffer; rest: Buffer } {
+  /** `rest` may begin a value, also a longer one where another begins. */
+  private replaced(data: Buffer, isLast: boolean): { masked: Buffer; rest: Buffer } {
     const parts: Buffer[] = [];
     let from = 0;
-    const places = this.patterns.map((pattern) => ({ pattern, ...placeOf(pattern, data, from) }));
+    this.index ??= new PatternIndex(this.patterns);
+    const places = this.index
+      .candidates(data)
+      .map((candidate) => ({ candidate, ...placeOf(candidate, data, from, isLast) }));
     for (;;) {
       const first = places.reduce<(typeof places)[number] | null>(
-        (one, other) => (other.isWhole && other.at < (one?.at ?? Infinity) ? other : one),
+        (one, other) =>
+          other.at < (one?.at ?? Infinity) || (other.at === one?.at && !other.isWhole) ? other : one,
         null,
       );
-      if (first === null) {
+      if (first?.isWhole !== true) {
         break;
       }
-      parts.push(data.subarray(from, first.at), first.pattern.shown);
-      from = first.at + first.pattern.sent.length;
+      parts.push(data.subarray(from, first.at), first.candidate.pattern.shown);
+      from = first.at + first.candidate.pattern.sent.length;
       for (const place of places) {
         if (place.at < from) {
-          Object.assign(place, placeOf(place.pattern, data, from));
+          Object.assign(place, placeOf(place.candidate, data, from, isLast));
         }
       }
     }
@@ -108,10 +118,7 @@ export class EchoMask {
 
   /** What was held back as the possible beginning of a value. */
   flush(): Buffer {
-    const held = this.held.subarray(this.released);
-    this.held = Buffer.alloc(0);
-    this.released = 0;
-    return held;
+    return this.next(Buffer.alloc(0), true);
   }
 
   get heldLength(): number {
@@ -121,36 +128,116 @@ export class EchoMask {
 
 function patternOf(replacement: Replacement): Pattern {
   const { sent, shown } = replacement;
-  const known = patterns.get(replacement);
-  const pattern = known ?? { sent: Buffer.from(sent), shown: Buffer.from(shown), borders: null };
-  patterns.set(replacement, pattern);
+  const known = knownPatterns.get(replacement);
+  const pattern = known ?? newPattern(Buffer.from(sent), Buffer.from(shown));
+  knownPatterns.set(replacement, pattern);
   return pattern;
 }
 
-/** Bytes that a value is found by: a search for a whole long value takes its length times that of the data where both repeat themselves. */
-const HEAD = 8;
-/** Where the head is more often, a table is faster than comparisons. */
+/** Further in than the prefixes that tokens of a kind share, also where they are encoded. */
+const MAX_KEY_END = 24;
+const KEY_BYTES = 4;
+
+function newPattern(sent: Buffer, shown: Buffer): Pattern {
+  const keyEnd = Math.min(sent.length, MAX_KEY_END);
+  const key = keyEnd < KEY_BYTES ? null : sent.readInt32BE(keyEnd - KEY_BYTES);
+  return { sent, shown, key, keyEnd, borders: null };
+}
+
+const SLOT_BITS = 14;
+
+/** A place in a table of `SLOT_BITS`: the upper bits of a product depend on all bits of the key. */
+function slotOf(key: number): number {
+  return Math.imul(key, 0x9e37_79b1) >>> (32 - SLOT_BITS);
+}
+
+/** A value that may be in some data, and where it may begin there. */
+interface Candidate {
+  pattern: Pattern;
+  /** Where its key ends. */
+  keys: readonly number[];
+  /** Where it may begin so near to the end that its key is not there. */
+  tails: readonly number[];
+  /** How many of both were tried. */
+  tried: number;
+}
+
+/** Finds in one pass which of many values may be in some data, as a search for each takes too long. */
+class PatternIndex {
+  private readonly slots = new Uint8Array(2 ** SLOT_BITS);
+  private readonly keys: ReadonlySet<number | null>;
+  private readonly byFirst: ReadonlyMap<number | undefined, readonly Pattern[]>;
+
+  constructor(private readonly patterns: readonly Pattern[]) {
+    this.keys = new Set(patterns.map(({ key }) => key));
+    this.byFirst = Map.groupBy(patterns, ({ sent }) => sent[0]);
+    patterns.forEach(({ key }) => (this.slots[slotOf(key ?? 0)] = 1));
+  }
+
+  /** In their order. */
+  candidates(data: Buffer): Candidate[] {
+    const keys = new Map<number | null, number[]>();
+    let key = 0;
+    for (let at = 0; at < data.length; at += 1) {
+      key = (key << 8) | (data[at] ?? 0);
+      if (this.slots[slotOf(key)] === 1 && this.keys.has(key)) {
+        keys.set(key, keys.get(key) ?? []);
+        keys.get(key)?.push(at + 1);
+      }
+    }
+    const tails = this.tails(data);
+    if (keys.size === 0 && tails.size === 0 && !this.keys.has(null)) {
+      return [];
+    }
+    return this.patterns
+      .map((pattern) => ({
+        pattern,
+        keys: keys.get(pattern.key) ?? [],
+        tails: tails.get(pattern) ?? [],
+        tried: 0,
+      }))
+      .filter(({ pattern, ...each }) => pattern.key === null || each.keys.length + each.tails.length > 0);
+  }
+
+  private tails(data: Buffer): ReadonlyMap<Pattern, number[]> {
+    const tails = new Map<Pattern, number[]>();
+    for (let at = Math.max(0, data.length - MAX_KEY_END + 1); at < data.length; at += 1) {
+      for (const pattern of this.byFirst.get(data[at]) ?? []) {
+        if (data.length - at < pattern.keyEnd && placeAt(pattern.sent, data, at) !== null) {
+          tails.set(pattern, [...(tails.get(pattern) ?? []), at]);
+        }
+      }
+    }
+    return tails;
+  }
+}
+
+/** Where a value is more often begun than that, a table is faster than comparisons. */
 const FEW = 16;
 
-function placeOf(pattern: Pattern, data: Buffer, from: number): Place {
-  const { sent } = pattern;
-  const head = sent.subarray(0, HEAD);
-  let at = data.indexOf(head, from);
-  for (let tried = 0; at >= 0; tried += 1) {
-    if (tried === FEW) {
-      return placeByTable(sent, (pattern.borders ??= bordersOf(sent)), data, at);
-    }
-    const place = placeAt(sent, data, at);
-    if (place !== null) {
-      return place;
-    }
-    at = data.indexOf(head, at + 1);
+/** @param isLast what the data only begins is no value */
+function placeOf(candidate: Candidate, data: Buffer, from: number, isLast: boolean): Place {
+  const place = firstPlace(candidate, data, from);
+  return isLast && !place.isWhole ? NOWHERE : place;
+}
+
+function firstPlace(candidate: Candidate, data: Buffer, from: number): Place {
+  const { pattern, keys, tails } = candidate;
+  const { sent, keyEnd } = pattern;
+  if (pattern.key === null) {
+    return placeByTable(pattern, data, from);
   }
-  for (let last = Math.max(from, data.length - head.length + 1); last < data.length; last += 1) {
-    const place = placeAt(sent, data, last);
+  for (let compared = 0; candidate.tried < keys.length + tails.length; candidate.tried += 1) {
+    const key = keys[candidate.tried];
+    const at = key === undefined ? (tails[candidate.tried - keys.length] ?? data.length) : key - keyEnd;
+    if (at < from) {
+      continue;
+    }
+    const place = compared === FEW ? placeByTable(pattern, data, at) : placeAt(sent, data, at);
     if (place !== null) {
       return place;
     }
+    compared += 1;
   }
   return NOWHERE;
 }
@@ -163,7 +250,9 @@ function placeAt(sent: Buffer, data: Buffer, at: number): Place | null {
 }
 
 /** In linear time (Morris and Pratt). */
-function placeByTable(sent: Buffer, borders: Uint32Array, data: Buffer, from: number): Place {
+function placeByTable(pattern: Pattern, data: Buffer, from: number): Place {
+  const { sent } = pattern;
+  const borders = (pattern.borders ??= bordersOf(sent));
   let matched = 0;
   for (let at = from; at < data.length; at += 1) {
     const byte = data[at];

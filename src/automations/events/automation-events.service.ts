@@ -13,7 +13,7 @@ import { toldChangeRequest, webhooksOf } from '@slipway/git-providers/git-server
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { AutomationRepository, type TriggeredAutomation } from '../definitions/automation.repository.js';
 import { mismatch } from '../definitions/trigger.dto.js';
-import { AutomationRunRepository } from '../runs/automation-run.repository.js';
+import { AutomationRunRepository, type RunCause } from '../runs/automation-run.repository.js';
 import {
   type AutomationEvent,
   AutomationEventRepository,
@@ -33,6 +33,8 @@ const WAITING = 50;
 /** Events larger than this count as large, and fewer of them may wait. */
 const SMALL_BYTES = 100_000;
 const LARGE_WAITING = 20;
+/** Of one event, whose automations may be changed each time meanwhile. */
+const MOST_JUDGEMENTS = 3;
 /** Characters; lists of keys may have many more. */
 const MAX_REASON = 500;
 const PAYLOAD_GONE =
@@ -58,6 +60,9 @@ interface Judgement {
   /** Set where the host did not answer who caused the event, and may answer later. */
   failure: DomainError | null;
 }
+
+/** Takes back what was stored of an event. */
+class ChangedMeanwhile extends Error {}
 
 type ReceivedEvent = KnownEvent & { isDuplicate: boolean };
 
@@ -150,20 +155,38 @@ export class AutomationEventsService extends BackgroundLoop {
     const identity = identityOf(webhook, sent, payload, id);
     const subject = subjectOf(identity.eventKey, payload);
     const event = { id, userId, orgId, source, payload, subject, ...identity };
-    const judged = await this.judge(event, webhook, this.clock.now());
-    const failure = judged.find((each) => each.failure !== null)?.failure;
-    if (failure) {
-      // Nothing is stored, so that the next delivery of the host is judged again.
-      throw failure;
-    }
-    const outcomes: EventOutcome[] = [];
-    const actor = actorId(source, payload);
     const cause = {
       id: `${source}:${event.deliveryId}`,
       payload,
-      actor,
+      actor: actorId(source, payload),
       event: runEvent(subject, source, told, payload),
     };
+    for (let left = MOST_JUDGEMENTS - 1; ; left -= 1) {
+      const judged = await this.judge(event, webhook, this.clock.now());
+      const failure = judged.find((each) => each.failure !== null)?.failure;
+      if (failure) {
+        // Nothing is stored, so that the next delivery of the host is judged again.
+        throw failure;
+      }
+      try {
+        return await this.store(webhook, event, judged, cause, left > 0);
+      } catch (error) {
+        if (!(error instanceof ChangedMeanwhile)) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** @throws ChangedMeanwhile if an automation is not as it was judged, and the event may be judged again */
+  private async store(
+    webhook: AutomationWebhook,
+    event: NewAutomationEvent,
+    judged: readonly Judgement[],
+    cause: RunCause,
+    mayJudgeAgain: boolean,
+  ): Promise<ReceivedEvent> {
+    const outcomes: EventOutcome[] = [];
     const known = await this.runs.transaction(async (manager) => {
       const before = await this.events.add(manager, event);
       if (before === null) {
@@ -172,16 +195,23 @@ export class AutomationEventsService extends BackgroundLoop {
         for (const each of judged.filter(({ reason }) => reason === null)) {
           const { id: automation_id } = each.automation;
           const automation = await this.automations.lock(manager, { id: automation_id });
-          if (automation !== null && isAsJudged(each.automation, automation)) {
+          if (automation === null) {
+            continue;
+          }
+          if (isAsJudged(each.automation, automation)) {
             const { run, reason } = await this.runs.make(manager, automation, 'event', cause);
             outcomes.push(...(run === null ? [] : [{ automation_id, run_id: run.id, reason }]));
+          } else if (mayJudgeAgain) {
+            throw new ChangedMeanwhile();
+          } else {
+            this.logger.warn('failed to judge event', { automation_id, event_id: event.id });
           }
         }
         await this.events.settle(manager, event, outcomes);
       }
       return before;
     });
-    return Object.assign(known ?? { id, outcomes }, { isDuplicate: known !== null });
+    return Object.assign(known ?? { id: event.id, outcomes }, { isDuplicate: known !== null });
   }
 
   /**

@@ -7,6 +7,8 @@ import { JsonBoundsError, JsonOutline } from '@slipway/common/json-outline.js';
 export interface ResponseBounds {
   bytes: number;
   values: number;
+  /** Bytes that several responses may have together: each takes from them what it reads. */
+  room?: { bytes: number };
 }
 
 const MIB = 1024 * 1024;
@@ -102,9 +104,10 @@ class IncomingText {
   }
 
   private add(chunk: Buffer): void {
-    const { bytes, values } = this.bounds;
+    const { bytes, values, room = { bytes } } = this.bounds;
     this.size += chunk.length;
-    if (this.size > bytes) {
+    room.bytes -= chunk.length;
+    if (this.size > bytes || room.bytes < 0) {
       throw new ResponseBoundsError(`more than ${bytes / MIB} MiB in one response`);
     }
     try {

@@ -126,21 +126,27 @@ function count(condition: string): string {
 }
 
 /** Looks up by id first: a plan for the average user would read all conversations of one who has many. */
-function byId(condition: string): string {
+function byId(mayFind: (row: string) => string): string {
   return `
   WITH c AS MATERIALIZED (SELECT * FROM app_conversations WHERE id = ANY ($2::uuid[]))
    SELECT ${CONVERSATION_COLUMNS},
      ARRAY(SELECT sub.id FROM app_conversations sub
-           WHERE sub.parent_conversation_id = c.id AND sub.user_id = c.user_id
+           WHERE sub.parent_conversation_id = c.id AND sub.user_id = c.user_id AND ${mayFind('sub')}
            ORDER BY sub.created_at, sub.id) AS sub_conversation_ids
    FROM c ${JOINED_TABLES}
-   WHERE ${condition}`;
+   WHERE ${mayFind('c')}`;
 }
 
-const FIND = new NamedStatement<ConversationRow>('app_conversations_find', byId('c.user_id = $1'));
+const FIND = new NamedStatement<ConversationRow>(
+  'app_conversations_find',
+  byId((row) => `${row}.user_id = $1`),
+);
 const FIND_READABLE = new NamedStatement<ConversationRow & Measured>(
   'app_conversations_find_readable',
-  endAtBytes(byId(mayRead('c', '$1', '$3', '$4')), LARGE),
+  endAtBytes(
+    byId((row) => mayRead(row, '$1', '$3', '$4')),
+    LARGE,
+  ),
 );
 
 /** The agent server was restarted since it got the credentials. */

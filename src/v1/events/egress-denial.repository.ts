@@ -6,7 +6,7 @@ import { Clock } from '../../common/clock.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import { EventRepository } from './store/event.repository.js';
-import { toStorable } from './store/storable-event.js';
+import { EGRESS_DENIED, toStorable } from './store/storable-event.js';
 
 /** What conversations are told of a request that was refused. */
 interface ToldDenial extends Pick<ReportedRequest, 'host' | 'port' | 'rule' | 'phase'> {
@@ -99,7 +99,7 @@ export class EgressDenialRepository {
         id: randomUUID(),
         timestamp: now.toISOString(),
         source: 'environment',
-        key: 'EgressDenied',
+        key: EGRESS_DENIED,
         value,
       } as const;
       await this.events.note(manager, ids, toStorable(event, now));

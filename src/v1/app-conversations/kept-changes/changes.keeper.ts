@@ -9,6 +9,7 @@ import { cleanText } from '@slipway/common/well-formed-text.js';
 import { Clock } from '../../../common/clock.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { AgentServerError, AgentServerHttp } from '../../agent-servers/agent-server.http.js';
+import type { ResponseBounds } from '../../agent-servers/bounded-json.js';
 import { ConversationUpdates } from '../../events/store/event-store.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
@@ -28,6 +29,8 @@ const STATUSES = ['MOVED', 'ADDED', 'DELETED', 'UPDATED'] as const;
 const LIST_BOUNDS = { bytes: 2 * MIB, values: 60_000 };
 /** Larger diffs would not be kept. */
 const DIFF_BOUNDS = { bytes: MAX_BYTES, values: 100 };
+/** Bytes of all diffs that are read for one copy, with those that are not kept. */
+const MAX_READ = 16 * MIB;
 /** A stop waits for at most ten seconds. */
 const STOP_MS = 8_000;
 const RUN_MS = 30_000;
@@ -132,11 +135,15 @@ export class ChangesKeeper implements OnModuleInit {
       changes.length < 2 ? changes : await this.newestFirst(target, folder, changes, signal)
     ).slice(0, MAX_FILES);
     const room = { bytes: MAX_BYTES };
+    const bounds = { ...DIFF_BOUNDS, room: { bytes: MAX_READ } };
     const diffs = pLimit(MAX_DIFFS);
     const files = await Promise.all(
       newest.map((file) =>
         diffs(async () => {
-          const diff = await this.diff(target, path.posix.join(folder, file.path), signal);
+          if (bounds.room.bytes < 0) {
+            return file;
+          }
+          const diff = await this.diff(target, path.posix.join(folder, file.path), { bounds, signal });
           const bytes = Buffer.byteLength(JSON.stringify({ ...file, diff }));
           if (diff === null || bytes > room.bytes) {
             return file;
@@ -149,9 +156,13 @@ export class ChangesKeeper implements OnModuleInit {
     return files.toSorted((one, other) => (one.path < other.path ? -1 : 1));
   }
 
-  private async diff(target: RunningSandbox, file: string, signal: AbortSignal): Promise<GitDiff | null> {
-    const call = { query: { path: file }, bounds: DIFF_BOUNDS, mayExceed: true, signal };
-    const told = await this.unlessUntold(signal, () => this.http.json(target, '/api/git/diff', call));
+  private async diff(
+    target: RunningSandbox,
+    file: string,
+    limits: { bounds: ResponseBounds; signal: AbortSignal },
+  ): Promise<GitDiff | null> {
+    const call = { query: { path: file }, mayExceed: true, ...limits };
+    const told = await this.unlessUntold(limits.signal, () => this.http.json(target, '/api/git/diff', call));
     const [original, modified] = ['original', 'modified'].map((side) => textOrNull(jsonAt(told, side)));
     return told === null ? null : { original: original ?? null, modified: modified ?? null };
   }

@@ -24,8 +24,9 @@ import { StartWorkflow } from './start-workflow.js';
 
 const OPTIONS: LeasedWorkOptions = {
   queue: 'conversation-start',
-  // Starts mostly wait: for quota, for a sandbox, for a clone.
+  // Starts mostly wait: for quota, for a sandbox, for a clone. A few users may have as many wait as there are places.
   places: 100,
+  reserved: 25,
   leaseMs: 15_000,
   pollMs: 2_000,
   mostAttempts: 4,

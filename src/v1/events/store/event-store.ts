@@ -16,7 +16,7 @@ import {
   storedRows,
 } from './event.repository.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
-import { type StorableEvent, toStorable, toStub } from './storable-event.js';
+import { type StorableEvent, toStorableOfSandbox, toStub } from './storable-event.js';
 
 /** While one statement is committed, the next is sent. The other connections are left for requests. */
 const MAX_STATEMENTS = 2;
@@ -272,7 +272,7 @@ export class EventStore {
     const storable: StorableEvent[] = [];
     let since = performance.now();
     for (const event of events) {
-      storable.push(toStorable(event, now));
+      storable.push(toStorableOfSandbox(event, now));
       if (performance.now() - since > TURN_MS) {
         await setImmediate();
         since = performance.now();

@@ -15,6 +15,15 @@ export interface StorableEvent {
   body: string;
 }
 
+/** Key of an event that only the service writes: it offers users to allow what was refused. */
+export const EGRESS_DENIED = 'EgressDenied';
+
+/** As {@link toStorable}, for an event that a sandbox has sent: it has another key where it says to be one of the service. */
+export function toStorableOfSandbox(given: AgentEvent, now: Date): StorableEvent {
+  const isForged = 'key' in given && given.key === EGRESS_DENIED;
+  return toStorable(isForged ? { ...given, key: `Unverified${EGRESS_DENIED}` } : given, now);
+}
+
 /** Replaces NUL and lone surrogates, cuts the texts of large events, and uses `now` for an invalid timestamp. */
 export function toStorable(given: AgentEvent, now: Date): StorableEvent {
   const event = storableJson(given);
