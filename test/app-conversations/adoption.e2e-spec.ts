@@ -96,19 +96,7 @@ describe('a conversation that a client begins at an agent server', () => {
     await request(app.url).get(`/api/v1/conversation/${own}/events/count`).set(app.user.headers).expect(404);
   });
 
-  it('is named after its first message, like others, and shown with the kind of its agent', async () => {
-    const own = id();
-    agent.open(own, { agent: { kind: 'ACPAgent', acp_model: 'sonnet' } });
-    const content = [{ type: 'text', text: 'Make a file.' }];
-    agent.append(own, { source: 'user', llm_message: { role: 'user', content } });
-
-    await webhook(agent.key, own);
-
-    await until(async () => (await listed())[0]?.['title'] === 'Make a file.');
-    expect(await listed()).toMatchObject([{ agent_kind: 'acp', llm_model: 'sonnet', acp_server: null }]);
-  });
-
-  it('is refused under an id that another user has', async () => {
+  it('is named after its first message, shown with the kind of its agent, and refused under an id of another user', async () => {
     const rows = new ConversationRows(app);
     const other = await app.createUser();
     const conversation = await rows.conversation(other.id, { title: 'Not yours' });
@@ -116,14 +104,18 @@ describe('a conversation that a client begins at an agent server', () => {
     const own = id();
     agent.open(conversation.id, { title: 'Mine now' });
     agent.open(start.appConversationId, { title: 'Mine now' });
-    agent.open(own);
+    agent.open(own, { agent: { kind: 'ACPAgent', acp_model: 'sonnet' } });
+    const content = [{ type: 'text', text: 'Make a file.' }];
+    agent.append(own, { source: 'user', llm_message: { role: 'user', content } });
 
     await webhook(agent.key, conversation.id);
     await webhook(agent.key, start.appConversationId);
     await webhook(agent.key, own);
 
-    await until(async () => (await listed()).length > 0);
-    expect((await listed()).map((each) => each['id'])).toEqual([toHexId(own)]);
+    await until(async () => (await listed())[0]?.['title'] === 'Make a file.');
+    expect(await listed()).toEqual([
+      expect.objectContaining({ id: toHexId(own), agent_kind: 'acp', llm_model: 'sonnet', acp_server: null }),
+    ]);
     expect(await listed(other)).toMatchObject([{ id: conversation.hex, title: 'Not yours' }]);
   });
 
