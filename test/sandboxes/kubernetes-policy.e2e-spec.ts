@@ -1,12 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { ApiServer } from '../../packages/sandboxes/src/kubernetes/api-server.js';
 import { InstancePolicies } from '../../packages/sandboxes/src/kubernetes/network-policy.js';
-import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
 import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
+import { useCluster } from '../support/use-cluster.js';
 
 const POLICIES = '/apis/networking.k8s.io/v1/namespaces/agents/networkpolicies';
 const POLICY = `${POLICIES}/slipway-test`;
@@ -14,36 +10,23 @@ const RULES = `${POLICIES}/slipway-test-rules`;
 const WITH_RULES = { 'slipway.instance': 'test', 'slipway.egress': 'proxy' };
 
 describe('the network policy of a service outside of the cluster', () => {
-  let cluster: FakeKubernetes;
-  let folder: string;
-  let api: ApiServer;
+  const test = useCluster();
   let policy: InstancePolicies;
   let addresses: string[];
 
-  beforeEach(async () => {
-    cluster = new FakeKubernetes();
-    folder = await mkdtemp(path.join(tmpdir(), 'kubernetes-policy-'));
-    const kubeconfig = path.join(folder, 'config');
-    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(await cluster.listen()));
-    api = new ApiServer(kubeconfig);
+  beforeEach(() => {
     addresses = ['10.0.0.1'];
     const options = {
       ...KUBERNETES_OPTIONS,
-      kubeconfig,
+      kubeconfig: test.kubeconfig,
       namespace: 'agents',
       egress: { host: null },
       callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks',
     };
-    policy = new InstancePolicies(api, 'agents', options, () => [...addresses]);
+    policy = new InstancePolicies(test.api, 'agents', options, () => [...addresses]);
   });
 
-  afterEach(async () => {
-    await api.close();
-    await cluster.close();
-    await rm(folder, { recursive: true, maxRetries: 10 });
-  });
-
-  const admitted = () => jsonAt(cluster.objects.get(POLICY), 'spec', 'ingress');
+  const admitted = () => jsonAt(test.cluster.objects.get(POLICY), 'spec', 'ingress');
   const from = (...cidrs: string[]) => [{ from: cidrs.map((cidr) => ({ ipBlock: { cidr } })) }];
 
   it('admits the addresses that the machine has, and those that it gets', async () => {
@@ -56,15 +39,15 @@ describe('the network policy of a service outside of the cluster', () => {
 
   it('asks for nothing while they are the same', async () => {
     await policy.keep();
-    const before = cluster.requests.length;
+    const before = test.cluster.requests.length;
     await policy.follow();
-    expect(cluster.requests).toHaveLength(before);
+    expect(test.cluster.requests).toHaveLength(before);
   });
 
   it('says once that a change was refused, and not with every look', async () => {
     await policy.keep();
     addresses.push('10.244.0.1');
-    cluster.fail(() => true, { kind: 'status', status: 403, reason: 'Forbidden' });
+    test.cluster.fail(() => true, { kind: 'status', status: 403, reason: 'Forbidden' });
     await expect(policy.follow()).rejects.toThrow('fault 403');
     await policy.follow();
     expect(admitted()).toEqual(from('10.0.0.1/32'));
@@ -72,13 +55,15 @@ describe('the network policy of a service outside of the cluster', () => {
 
   describe('for pods with rules', () => {
     const add = (name: string, spec: object): unknown =>
-      cluster.put(`${POLICIES}/${name}`, { kind: 'NetworkPolicy', metadata: { name }, spec });
+      test.cluster.put(`${POLICIES}/${name}`, { kind: 'NetworkPolicy', metadata: { name }, spec });
 
     it('is made again where it is gone, before a pod is started', async () => {
       await policy.keep();
-      cluster.objects.delete(RULES);
+      test.cluster.objects.delete(RULES);
       expect(await policy.close(WITH_RULES)).toEqual([]);
-      expect(jsonAt(cluster.objects.get(RULES), 'spec', 'podSelector')).toEqual({ matchLabels: WITH_RULES });
+      expect(jsonAt(test.cluster.objects.get(RULES), 'spec', 'podSelector')).toEqual({
+        matchLabels: WITH_RULES,
+      });
     });
 
     it('is alone in selecting them, also after a version that knew no rules', async () => {
@@ -96,7 +81,7 @@ describe('the network policy of a service outside of the cluster', () => {
 
     it('is a reason to start none where it may not be looked at', async () => {
       await policy.keep();
-      cluster.fail(() => true, { kind: 'status', status: 403, reason: 'Forbidden' });
+      test.cluster.fail(() => true, { kind: 'status', status: 403, reason: 'Forbidden' });
       await expect(policy.close(WITH_RULES)).rejects.toThrow('fault 403');
     });
   });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import { sandboxLaunch } from '../../../../test/support/sandbox-launch.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import { AGENT_SERVER_COMMAND, sandboxLayout } from '../container-layout.js';
 import {
@@ -23,21 +24,13 @@ const ENGINE = {
 };
 
 function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
-  return {
+  return sandboxLaunch({
     id: 'AbCdEfGhIjKlMnOpQrStUv',
     sessionKey: SESSION_KEY,
-    program: { kind: 'native', image: null },
     env: { LANG: 'C.UTF-8' },
-    workingDir: 'workspace/project',
-    cpu: null,
-    memoryMb: null,
-    runtime: null,
-    network: null,
-    pod: null,
-    ports: {},
     callbackUrl: 'http://host.docker.internal:3000/api/v1/webhooks',
     ...changes,
-  };
+  });
 }
 
 function optionsFor(
