@@ -340,28 +340,48 @@ describe('settings that have changed', () => {
     return JSON.parse(String((await agent.client.answers(id)).at(-1)));
   };
 
-  it.each<[string, Partial<FollowedConversation>]>([
-    ['that ended with an error', { executionStatus: 'error' }],
+  const ELSEWHERE = { ...SERVER, llm_base_url: 'http://other.example/v1' };
+  const HAS_KEY = { llm: { apiKey: '<secret-hidden>' } };
+  const LIMITS = { max_budget_per_task: 5, max_iterations: 9 };
+  const FAILED = { executionStatus: 'error' } as const;
+  const SPENT = {
+    executionStatus: 'finished' as const,
+    metrics: {
+      model_name: 'openai/fake',
+      accumulated_cost: 1,
+      max_budget_per_task: 1,
+      accumulated_token_usage: null,
+    },
+  };
+
+  it.each<[string, object, Partial<FollowedConversation> | null, object]>([
     [
-      'whose budget is spent',
-      {
-        executionStatus: 'finished',
-        metrics: {
-          model_name: 'openai/fake',
-          accumulated_cost: 1,
-          max_budget_per_task: 1,
-          accumulated_token_usage: null,
-        },
-      },
+      'reach one that ended with an error',
+      { ...SERVER, ...LIMITS },
+      FAILED,
+      { maxBudget: 5, maxIterations: 9 },
     ],
-  ])('reach a conversation %s with the next message', async (_, state) => {
+    ['reach one whose budget is spent', { ...SERVER, ...LIMITS }, SPENT, { maxBudget: 5, maxIterations: 9 }],
+    [
+      'are not read where nothing is in the way',
+      { ...SERVER, ...LIMITS },
+      null,
+      { maxBudget: null, maxIterations: 500 },
+    ],
+    [
+      'leave it its key where they name another server',
+      { ...ELSEWHERE, ...LIMITS },
+      FAILED,
+      { maxBudget: 5, ...HAS_KEY },
+    ],
+  ])('%s', async (_what, stored, state, expected) => {
     const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
-    await settings({ ...SERVER, max_budget_per_task: 5, max_iterations: 9 });
-    await seen(id, state);
-
+    await settings(stored);
+    if (state !== null) {
+      await seen(id, state);
+    }
     await say(hex, 'settings').expect(200);
-
-    expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, maxIterations: 9 });
+    expect(await lastAnswer(id)).toMatchObject(expected);
   });
 
   it('are not read for a pause', async () => {
@@ -376,25 +396,6 @@ describe('settings that have changed', () => {
     expect(await lastAnswer(id)).toMatchObject({ maxBudget: null });
   });
 
-  it('are not read when nothing is in the way', async () => {
-    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
-    await settings({ ...SERVER, max_budget_per_task: 5 });
-
-    await say(hex, 'settings').expect(200);
-
-    expect(await lastAnswer(id)).toMatchObject({ maxBudget: null, maxIterations: 500 });
-  });
-
-  it('leave a conversation its key when they name another model server', async () => {
-    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
-    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1', max_budget_per_task: 5 });
-    await seen(id, { executionStatus: 'error' });
-
-    await say(hex, 'settings').expect(200);
-
-    expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, llm: { apiKey: '<secret-hidden>' } });
-  });
-
   it('reach a conversation that refuses to work without its key, which then works', async () => {
     const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await agent.restart();
@@ -402,7 +403,7 @@ describe('settings that have changed', () => {
       sandbox.id,
       `http://127.0.0.1:${agent.port}`,
     ]);
-    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1' });
+    await settings(ELSEWHERE);
 
     const { body } = await say(hex, 'settings').expect(409);
     expect(body).toMatchObject({
@@ -420,7 +421,7 @@ describe('settings that have changed', () => {
   it('send their key to their own server only, where it is not known where the model was called before', async () => {
     const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await app.dataSource.getRepository(AppConversation).update({ id }, { llmBaseUrl: null });
-    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1' });
+    await settings(ELSEWHERE);
     await seen(id, { executionStatus: 'error' });
 
     await say(hex, 'settings').expect(200);

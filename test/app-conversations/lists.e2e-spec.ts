@@ -106,51 +106,34 @@ describe('a conversation', () => {
   });
 
   it.each([
-    ['STARTING', 'STARTING'],
-    ['PAUSED', 'PAUSED'],
-    ['ERROR', 'ERROR'],
-    ['DELETING', 'MISSING'],
-    ['gone', 'MISSING'],
-  ] as const)('shows a sandbox that is %s as %s, without key, address and status', async (status, shown) => {
-    const sandbox =
-      status !== 'gone' && (await rows.sandbox(user.id, { status, address: 'http://127.0.0.1:1' }));
-    const { hex, sandboxId } = await rows.conversation(user.id, sandbox ? { sandboxId: sandbox.id } : {}, {
-      executionStatus: 'running',
-    });
+    ['STARTING', 'STARTING', false],
+    ['PAUSING', 'RUNNING', true],
+    ['PAUSED', 'PAUSED', false],
+    ['ERROR', 'ERROR', false],
+    ['DELETING', 'MISSING', false],
+    ['gone', 'MISSING', false],
+  ] as const)(
+    'shows a sandbox that is %s as %s, with key, address and status: %s',
+    async (status, shown, isOpen) => {
+      const members = { key: `key while ${status}`, address: 'http://127.0.0.1:1' };
+      const sandbox = status !== 'gone' && (await rows.sandbox(user.id, { status, ...members }));
+      const { hex, sandboxId } = await rows.conversation(user.id, sandbox ? { sandboxId: sandbox.id } : {}, {
+        executionStatus: 'running',
+      });
 
-    const { body } = await get(`?ids=${hex}`).expect(200);
+      const { body } = await get(`?ids=${hex}`).expect(200);
 
-    expect(body).toEqual([
-      expect.objectContaining({
-        sandbox_id: sandboxId,
-        sandbox_status: shown,
-        execution_status: null,
-        conversation_url: null,
-        session_api_key: null,
-      }),
-    ]);
-  });
-
-  it('has key, address and status until its sandbox is paused', async () => {
-    const address = 'http://127.0.0.1:1';
-    const sandbox = await rows.sandbox(user.id, { status: 'PAUSING', key: 'the-key', address });
-    const { hex } = await rows.conversation(
-      user.id,
-      { sandboxId: sandbox.id },
-      { executionStatus: 'running' },
-    );
-
-    const { body } = await get(`?ids=${hex}`).expect(200);
-
-    expect(body).toMatchObject([
-      {
-        sandbox_status: 'RUNNING',
-        execution_status: 'running',
-        conversation_url: expect.stringContaining(hex),
-        session_api_key: 'the-key',
-      },
-    ]);
-  });
+      expect(body).toEqual([
+        expect.objectContaining({
+          sandbox_id: sandboxId,
+          sandbox_status: shown,
+          execution_status: isOpen ? 'running' : null,
+          conversation_url: isOpen ? expect.stringContaining(hex) : null,
+          session_api_key: isOpen ? members.key : null,
+        }),
+      ]);
+    },
+  );
 
   it('has the address where clients reach its agent server, wherever the service reaches it', async () => {
     const other = await createTestApp({ SANDBOX_EXPOSE: 'hosts' }, app.databaseUrl);

@@ -172,19 +172,16 @@ describe('starts and the sandboxes they need', () => {
         expect(body.message).toBeNull();
       });
 
-      it('a look at its changes resumes it', async () => {
-        const { status } = await changes(task, '&resume=true');
-        // The folder of this conversation is no repository.
-        expect(status).not.toBe(409);
-        expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
-      });
-
-      it('neither does so for who does not want that', async () => {
+      it('a look at its changes resumes it, and nothing does so for who does not want that', async () => {
         const { body } = await send(task, 'say one', '?resume=false').expect(409);
         expect(body).toMatchObject({ code: 'sandbox_not_running' });
         // What was kept of them when it stopped: the folder of this conversation is no repository.
         expect((await changes(task, '&resume=false').expect(200)).body).toEqual([]);
         expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
+
+        // The folder of this conversation is no repository.
+        expect((await changes(task, '&resume=true')).status).not.toBe(409);
+        expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
       });
 
       it('a message is refused with the reason where it cannot be resumed', async () => {
