@@ -182,18 +182,6 @@ describe('send-message', () => {
 
     expect(detail).toEqual([{ loc: ['body', ...loc], msg: expect.any(String), type }]);
   });
-
-  it('refuses more than a hundred parts', async () => {
-    const { hex } = await begin();
-    const content = (parts: number): object => ({
-      content: Array.from({ length: parts }, () => ({ text: 'x' })),
-      run: false,
-    });
-
-    await post(hex, 'send-message', content(100)).expect(200);
-    const { body } = await post(hex, 'send-message', content(101)).expect(422);
-    expect(body.detail).toEqual([{ loc: ['body', 'content'], msg: expect.any(String), type: 'too_long' }]);
-  });
 });
 
 describe('respond-to-confirmation', () => {

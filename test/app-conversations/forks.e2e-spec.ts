@@ -184,21 +184,18 @@ describe('work on forks', () => {
       comment: { id: 1, body: 'Look' },
     };
 
-    it.each([
-      ['is opened', PULL],
-      ['has a comment', COMMENT],
-    ])('begins on the branch of a fork where it %s', async (_what, payload) => {
+    it('begins on the branch of a fork where it is opened', async () => {
       arrange({}, OWN);
-      const task = await started(payload, { fork: 'never' });
+      const task = await started(PULL, { fork: 'never' });
       expect(await inClone(task, 'branch', '--show-current')).toBe('parser');
       expect(await inClone(task, 'remote', 'get-url', 'origin')).toBe(`${git.origin}/mona/app.git`);
       expect(await inClone(task, 'remote', 'get-url', 'upstream')).toBe(`${git.origin}/octo/app.git`);
       expect(task.request.fork).toBe('never');
     });
 
-    it("runs no script of a stranger's fork, which its limits keep from pushing", async () => {
+    it("runs no script of a stranger's fork where it has a comment, and its limits keep it from pushing", async () => {
       arrange({}, FOREIGN);
-      const task = await started(PULL, { git: 'read', secret_names: [] });
+      const task = await started(COMMENT, { git: 'read', secret_names: [] });
       expect(await inClone(task, 'show', '--format=', '--name-only', 'HEAD')).toContain('setup.sh');
       expect(existsSync(path.join(task.workingDir ?? '', 'ran.txt'))).toBe(false);
       expect(task.request.work_place).toMatchObject({ push: 'none', because: 'git' });

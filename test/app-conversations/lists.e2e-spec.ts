@@ -186,15 +186,6 @@ describe('GET /api/v1/app-conversations with ids', () => {
 
     expect(body[0].sub_conversation_ids).toEqual(children.map(({ hex }) => hex));
   });
-
-  it('accepts 100 ids and no more', async () => {
-    const ids = (count: number): string =>
-      Array.from({ length: count }, () => `ids=${randomUUID()}`).join('&');
-
-    expect((await get(`?${ids(100)}`).expect(200)).body).toEqual(Array(100).fill(null));
-    const { body } = await get(`?${ids(101)}`).expect(422);
-    expect(body.detail).toEqual([{ loc: ['query', 'ids'], msg: expect.any(String), type: 'too_long' }]);
-  });
 });
 
 describe('lists of conversations', () => {
@@ -447,14 +438,10 @@ describe('tags and metadata', () => {
 
   it.each([
     [{ tags: { 'no spaces': 'a' } }, ['body', 'tags', 'no spaces']],
-    [{ tags: { team: 5 } }, ['body', 'tags', 'team']],
     [{ tags: { team: 'x'.repeat(257) } }, ['body', 'tags', 'team']],
     [{ tags: Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`t${n}`, ''])) }, ['body', 'tags']],
-    [{ metadata: [] }, ['body', 'metadata']],
     [{ metadata: { text: 'x'.repeat(16_384) } }, ['body', 'metadata']],
-    [{ result_schema: 'object' }, ['body', 'result_schema']],
     [{ result_schema: { description: 'x'.repeat(32_768) } }, ['body', 'result_schema']],
-    [{ secret_names: 'A' }, ['body', 'secret_names']],
   ])('refuses %#', async (body, loc) => {
     const refused = await start(body).expect(422);
     expect(refused.body.detail[0].loc).toEqual(loc);

@@ -94,11 +94,7 @@ describe('rules of a start', () => {
     expect(floor).toMatchObject({ default: 'allow', deny: [{ host: 'never.example' }] });
     expect(floor).not.toHaveProperty('yieldsOnce');
     expect(own).toMatchObject({ default: 'deny', yieldsOnce: true });
-    const sandboxes = new SandboxesClient(app.url, owner);
-    await sandboxes.pause(id);
-    await sandboxes.reach(id, 'PAUSED');
-    await sandboxes.resume(id);
-    await sandboxes.reach(id, 'RUNNING');
+    await new SandboxesClient(app.url, owner).restart(id);
     expect(await allowed(id)).toEqual([npm]);
     expect((await policy(id)).phase).toBe('agent');
   });
@@ -316,9 +312,12 @@ describe('what is allowed once', () => {
   });
 
   it('is bounded', async () => {
-    for (let count = 0; count < MAX_PERMITS; count += 1) {
-      await allow(`host-${count}.example`).expect(200);
-    }
+    await app.dataSource.query(
+      `INSERT INTO egress_permits (sandbox_id, host, expires_at)
+       SELECT $1, 'host-' || n || '.example', now() + interval '1 minute' FROM generate_series(1, $2::int) AS n`,
+      [id, MAX_PERMITS - 1],
+    );
+    await allow('host-0.example').expect(200);
     await allow('one-more.example').expect(409);
     await allow('host-0.example').expect(200);
   });

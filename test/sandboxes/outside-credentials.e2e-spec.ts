@@ -274,10 +274,7 @@ describe('where nothing says where credentials are', () => {
   };
   const isOutside = (id: string): boolean => machine.box(id).launch.egress !== undefined;
   const again = async (id: string): Promise<boolean> => {
-    await mine.pause(id);
-    await mine.reach(id, 'PAUSED');
-    await mine.resume(id);
-    await mine.reach(id, 'RUNNING');
+    await mine.restart(id);
     return isOutside(id);
   };
 

@@ -124,9 +124,7 @@ describe('/api/v1/sandboxes', () => {
       expect([storageKey(another.id), storageKey(own.id)]).not.toContain(key);
       expect(storageKey(own.id)).toBeUndefined();
 
-      await me.pause(id);
-      await me.resume(id);
-      const { session_api_key: sessionKey } = await me.reach(id, 'RUNNING');
+      const { session_api_key: sessionKey } = await me.restart(id);
       expect(backend.box(id).launch.sessionKey).toBe(sessionKey);
       expect(storageKey(id)).toBe(key);
     });

@@ -207,10 +207,7 @@ describe('warm sandboxes with a way out of their own', () => {
     expect(backend.callsOf(warm)).toEqual(['warm', 'start']);
     expect(backend.box(warm).launch.egress).toEqual(egress);
     expect(await egressPolicy(app, backend, warm)).toMatchObject({ layers: [], phase: 'agent', authority });
-    await me.pause(warm);
-    await me.reach(warm, 'PAUSED');
-    await me.resume(warm);
-    await me.reach(warm, 'RUNNING');
+    await me.restart(warm);
     expect(backend.box(warm).launch.egress).toEqual(egress);
   });
 

@@ -84,30 +84,33 @@ describe('webhooks of agent servers', () => {
     }
   });
 
-  it.each(['events/garbage', 'conversations'])(
-    'know no conversation with a garbled id (%s)',
-    async (path) => {
-      expect(await post(path, path === 'conversations' ? { id: 'garbage' } : [])).toMatchObject({
-        status: 404,
-      });
-    },
-  );
+  it('know no conversation with a garbled id', async () => {
+    expect(await post('events/garbage', [])).toMatchObject({ status: 404 });
+    expect(await post('conversations', { id: 'garbage' })).toMatchObject({ status: 404 });
+  });
 
   it('accept large bodies with any text in them', async () => {
     expect(await post(`events/${id}`, [{ text: 'x'.repeat(20_000_000), nul: '\0\uD800' }])).toEqual(ACCEPTED);
   });
 
-  it.each([
+  const BAD: [string, unknown, string[], string][] = [
     ['conversations', {}, ['body', 'id'], 'missing'],
     ['conversations', [], ['body', 'id'], 'missing'],
     ['conversations', '{', ['body'], 'json_invalid'],
     ['conversations', { id: 5 }, ['body', 'id'], 'missing'],
     ['events', {}, ['body'], 'list_type'],
     ['events', '[', ['body'], 'json_invalid'],
-  ])('refuse %s with the body %j', async (kind, body, loc, type) => {
-    const answer = await post(kind === 'events' ? `events/${id}` : kind, body);
+  ];
 
-    expect(answer).toMatchObject({ status: 422, body: { detail: [{ loc, type }] } });
+  it('refuse bodies that are none', async () => {
+    for (const [kind, body, loc, type] of BAD) {
+      const answer = await post(kind === 'events' ? `events/${id}` : kind, body);
+      expect([kind, body, answer]).toMatchObject([
+        kind,
+        body,
+        { status: 422, body: { detail: [{ loc, type }] } },
+      ]);
+    }
   });
 
   it('refuse bodies that are not JSON, or too large', async () => {
