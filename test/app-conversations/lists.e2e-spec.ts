@@ -288,8 +288,8 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
   const patch = (id: string, body: object, who: TestUser = user): request.Test =>
     request(app.url).patch(`${CONVERSATIONS}/${id}`).set(who.headers).send(body);
 
-  it('changes the given members, and answers with the conversation', async () => {
-    const { hex } = await rows.conversation(user.id, { title: 'before', selectedBranch: 'main' });
+  it('changes the given members, nothing for an empty object, and clears members with null', async () => {
+    const { id, hex } = await rows.conversation(user.id, { title: 'before', selectedBranch: 'main' });
 
     const { body } = await patch(hex, {
       title: '  after ',
@@ -297,7 +297,6 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
       selected_repository: 'octo/app',
       git_provider: 'github',
     }).expect(200);
-
     expect(body).toMatchObject({
       id: hex,
       title: 'after',
@@ -307,43 +306,20 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
       git_provider: 'github',
     });
     expect((await get(`?ids=${hex}`)).body).toEqual([body]);
-  });
+    expect((await patch(hex, {}).expect(200)).body).toEqual(body);
 
-  it('clears members with null; a cleared title is generated again', async () => {
-    const { id, hex } = await rows.conversation(user.id, {
-      title: 'mine',
-      titleIsUsers: true,
-      selectedRepository: 'octo/app',
-      selectedBranch: 'main',
-      gitProvider: 'github',
-      public: true,
-    });
-
-    const { body } = await patch(hex, {
+    // A cleared title is generated again.
+    const isUsers = 'SELECT title_is_users FROM app_conversations WHERE id = $1';
+    expect(await app.dataSource.query(isUsers, [id])).toEqual([{ title_is_users: true }]);
+    const none = {
       title: null,
       public: null,
       selected_repository: null,
       selected_branch: null,
       git_provider: null,
-    }).expect(200);
-
-    expect(body).toMatchObject({
-      title: null,
-      public: null,
-      selected_repository: null,
-      selected_branch: null,
-      git_provider: null,
-    });
-    expect(
-      await app.dataSource.query('SELECT title_is_users FROM app_conversations WHERE id = $1', [id]),
-    ).toEqual([{ title_is_users: false }]);
-  });
-
-  it('changes nothing for an empty object', async () => {
-    const { hex } = await rows.conversation(user.id, { title: 'same' });
-    const [before] = (await get(`?ids=${hex}`)).body;
-
-    expect((await patch(hex, {}).expect(200)).body).toEqual(before);
+    };
+    expect((await patch(hex, none).expect(200)).body).toMatchObject(none);
+    expect(await app.dataSource.query(isUsers, [id])).toEqual([{ title_is_users: false }]);
   });
 
   it.each([
