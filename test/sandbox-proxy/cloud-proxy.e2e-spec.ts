@@ -131,7 +131,8 @@ describe('POST /api/cloud-proxy', () => {
   });
 
   describe('refuses, and sends nothing', () => {
-    afterEach(() => expect(received).toEqual([]));
+    const expectNothing = (): void => expect(received).toEqual([]);
+    afterEach(expectNothing);
 
     it('for another user, who has the key, and for a key of no sandbox or of the service', async () => {
       const { body } = await send({}, await app.createUser()).expect(404);
