@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -29,25 +29,34 @@ const BODIES: Partial<Record<(typeof ACTIONS)[number], object>> = {
   'respond-to-confirmation': { accept: true },
 };
 
+/** Two sandboxes never have one key. */
+const KEYS = Array.from({ length: 100 }, newSessionKey);
+
 let agent: SeparateAgentServer;
+let folder: string;
 let user: TestUser;
 let sandbox: Sandbox;
 
-afterAll(() => requireDocumentedEvents(app.dataSource));
-const app = useTestApp();
+const app = useTestApp({}, {}, ({ dataSource }) => requireDocumentedEvents(dataSource));
 const rows = new ConversationRows(app);
 
+beforeAll(async () => {
+  agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, ...KEYS] });
+});
+
 beforeEach(async () => {
-  // Two sandboxes never have one key.
-  const key = newSessionKey();
-  agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
   user = await app.createUser();
-  sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
+  const address = `http://127.0.0.1:${agent.port}`;
+  sandbox = await rows.sandbox(user.id, { key: KEYS.pop() ?? '', address });
+  folder = path.join(agent.workspace, randomUUID());
+  await mkdir(folder, { recursive: true });
 });
 
 afterEach(async () => {
-  await agent.stop();
+  await app.dataSource.query(`UPDATE sandboxes SET status = 'PAUSED', address = NULL`);
 });
+
+afterAll(() => agent.stop());
 
 /** Whether use of the sandbox was noted. */
 async function hasTraffic(): Promise<boolean> {
@@ -62,7 +71,7 @@ async function hasTraffic(): Promise<boolean> {
 async function begin(followed: Partial<FollowedConversation> = {}): Promise<{ id: string; hex: string }> {
   const members = {
     sandboxId: sandbox.id,
-    workingDir: agent.workspace,
+    workingDir: folder,
     llmModel: MODEL.llm_model,
     llmBaseUrl: MODEL.llm_base_url,
   };
@@ -139,15 +148,6 @@ describe('send-message', () => {
     ]);
   });
 
-  it('does not start the agent without run', async () => {
-    const { id, hex } = await begin();
-
-    await say(hex, 'say hello', false).expect(200);
-
-    expect(await statusOf(id)).toBe('idle');
-    expect(await userTexts(id)).toEqual([[{ type: 'text', text: 'say hello' }]]);
-  });
-
   it.each([
     ['running', true],
     ['idle', false],
@@ -168,15 +168,6 @@ describe('send-message', () => {
     }
   });
 
-  it('counts as activity in the sandbox', async () => {
-    const { hex } = await begin();
-    expect(await hasTraffic()).toBe(false);
-
-    await say(hex, 'say hello').expect(200);
-
-    await until(hasTraffic);
-  });
-
   it.each([
     [{ content: [{ type: 'text', text: ' ' }] }, ['content'], 'value_error'],
     [{ content: [{ type: 'image' }] }, ['content', '0', 'image_urls'], 'missing'],
@@ -190,18 +181,6 @@ describe('send-message', () => {
     const { detail } = (await post(randomUUID(), 'send-message', body).expect(422)).body;
 
     expect(detail).toEqual([{ loc: ['body', ...loc], msg: expect.any(String), type }]);
-  });
-
-  it('refuses more than a hundred parts', async () => {
-    const { hex } = await begin();
-    const content = (parts: number): object => ({
-      content: Array.from({ length: parts }, () => ({ text: 'x' })),
-      run: false,
-    });
-
-    await post(hex, 'send-message', content(100)).expect(200);
-    const { body } = await post(hex, 'send-message', content(101)).expect(422);
-    expect(body.detail).toEqual([{ loc: ['body', 'content'], msg: expect.any(String), type: 'too_long' }]);
   });
 });
 
@@ -260,26 +239,21 @@ describe('pause and run', () => {
   });
 });
 
-describe.each(ACTIONS)('%s', (action) => {
-  const path = action === 'send-message' ? 'send-message?resume=false' : action;
-  const act = (id: string, who: TestUser = user): request.Test => post(id, path, BODIES[action], who);
-
-  it('with a sandbox that is paused answers 409 and says what to do', async () => {
+it.each(ACTIONS)(
+  '%s says what a paused sandbox needs, and that an agent server does not know it',
+  async (action) => {
+    const act = (id: string): request.Test =>
+      post(id, action === 'send-message' ? 'send-message?resume=false' : action, BODIES[action]);
     const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
     const { hex } = await rows.conversation(user.id, { sandboxId: paused.id });
-
     expect((await act(hex).expect(409)).body).toMatchObject({
       code: 'sandbox_not_running',
       detail: expect.stringMatching(/PAUSED.*POST \/api\/v1\/sandboxes\/\w+\/resume/),
     });
-  });
-
-  it('answers 502 when the agent server does not know the conversation', async () => {
     const gone = await rows.conversation(user.id, { sandboxId: sandbox.id });
-
     expect((await act(gone.hex).expect(502)).body.code).toBe('upstream_error');
-  });
-});
+  },
+);
 
 describe('any action', () => {
   const pause = (id: string): request.Test => post(id, 'pause');
@@ -309,17 +283,14 @@ describe('any action', () => {
   });
 
   it('answers 502 when the agent server does not answer or refuses the key', async () => {
-    const { hex } = await begin();
-    const key = newSessionKey();
-    const locked = await rows.sandbox(user.id, { key, address: sandbox.address });
-    const refused = await rows.conversation(user.id, { sandboxId: locked.id });
-
-    const { body } = await pause(refused.hex).expect(502);
-    expect(body.code).toBe('upstream_error');
-    expect(JSON.stringify(body)).not.toContain(key);
-    await agent.stop();
-    expect((await pause(hex).expect(502)).body.code).toBe('upstream_error');
-    agent = await startSeparateAgentServer();
+    for (const address of [sandbox.address, 'http://127.0.0.1:1']) {
+      const key = newSessionKey();
+      const refusing = await rows.sandbox(user.id, { key, address });
+      const { hex } = await rows.conversation(user.id, { sandboxId: refusing.id });
+      const { body } = await pause(hex).expect(502);
+      expect(body.code).toBe('upstream_error');
+      expect(JSON.stringify(body)).not.toContain(key);
+    }
   });
 });
 
@@ -357,28 +328,48 @@ describe('settings that have changed', () => {
     return JSON.parse(String((await agent.client.answers(id)).at(-1)));
   };
 
-  it.each<[string, Partial<FollowedConversation>]>([
-    ['that ended with an error', { executionStatus: 'error' }],
+  const ELSEWHERE = { ...SERVER, llm_base_url: 'http://other.example/v1' };
+  const HAS_KEY = { llm: { apiKey: '<secret-hidden>' } };
+  const LIMITS = { max_budget_per_task: 5, max_iterations: 9 };
+  const FAILED = { executionStatus: 'error' } as const;
+  const SPENT = {
+    executionStatus: 'finished' as const,
+    metrics: {
+      model_name: 'openai/fake',
+      accumulated_cost: 1,
+      max_budget_per_task: 1,
+      accumulated_token_usage: null,
+    },
+  };
+
+  it.each<[string, object, Partial<FollowedConversation> | null, object]>([
     [
-      'whose budget is spent',
-      {
-        executionStatus: 'finished',
-        metrics: {
-          model_name: 'openai/fake',
-          accumulated_cost: 1,
-          max_budget_per_task: 1,
-          accumulated_token_usage: null,
-        },
-      },
+      'reach one that ended with an error',
+      { ...SERVER, ...LIMITS },
+      FAILED,
+      { maxBudget: 5, maxIterations: 9 },
     ],
-  ])('reach a conversation %s with the next message', async (_, state) => {
+    ['reach one whose budget is spent', { ...SERVER, ...LIMITS }, SPENT, { maxBudget: 5, maxIterations: 9 }],
+    [
+      'are not read where nothing is in the way',
+      { ...SERVER, ...LIMITS },
+      null,
+      { maxBudget: null, maxIterations: 500 },
+    ],
+    [
+      'leave it its key where they name another server',
+      { ...ELSEWHERE, ...LIMITS },
+      FAILED,
+      { maxBudget: 5, ...HAS_KEY },
+    ],
+  ])('%s', async (_what, stored, state, expected) => {
     const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
-    await settings({ ...SERVER, max_budget_per_task: 5, max_iterations: 9 });
-    await seen(id, state);
-
+    await settings(stored);
+    if (state !== null) {
+      await seen(id, state);
+    }
     await say(hex, 'settings').expect(200);
-
-    expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, maxIterations: 9 });
+    expect(await lastAnswer(id)).toMatchObject(expected);
   });
 
   it('are not read for a pause', async () => {
@@ -393,25 +384,6 @@ describe('settings that have changed', () => {
     expect(await lastAnswer(id)).toMatchObject({ maxBudget: null });
   });
 
-  it('are not read when nothing is in the way', async () => {
-    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
-    await settings({ ...SERVER, max_budget_per_task: 5 });
-
-    await say(hex, 'settings').expect(200);
-
-    expect(await lastAnswer(id)).toMatchObject({ maxBudget: null, maxIterations: 500 });
-  });
-
-  it('leave a conversation its key when they name another model server', async () => {
-    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
-    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1', max_budget_per_task: 5 });
-    await seen(id, { executionStatus: 'error' });
-
-    await say(hex, 'settings').expect(200);
-
-    expect(await lastAnswer(id)).toMatchObject({ maxBudget: 5, llm: { apiKey: '<secret-hidden>' } });
-  });
-
   it('reach a conversation that refuses to work without its key, which then works', async () => {
     const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await agent.restart();
@@ -419,7 +391,7 @@ describe('settings that have changed', () => {
       sandbox.id,
       `http://127.0.0.1:${agent.port}`,
     ]);
-    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1' });
+    await settings(ELSEWHERE);
 
     const { body } = await say(hex, 'settings').expect(409);
     expect(body).toMatchObject({
@@ -437,7 +409,7 @@ describe('settings that have changed', () => {
   it('send their key to their own server only, where it is not known where the model was called before', async () => {
     const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await app.dataSource.getRepository(AppConversation).update({ id }, { llmBaseUrl: null });
-    await settings({ ...SERVER, llm_base_url: 'http://other.example/v1' });
+    await settings(ELSEWHERE);
     await seen(id, { executionStatus: 'error' });
 
     await say(hex, 'settings').expect(200);
@@ -476,7 +448,7 @@ describe('titles', () => {
     await until(async () => (await titleOf(hex)) === 'say hello to everybody');
   });
 
-  it('of agent servers replace earlier ones, but never those of users', async () => {
+  it('of agent servers replace earlier ones, but never those of users, which reach them', async () => {
     const { id, hex } = await begin();
     const listeners = app.app.get(ConversationUpdates);
     listeners.emit(id, { state: { title: 'First' } });
@@ -497,6 +469,7 @@ describe('titles', () => {
     await until(async () => (await titleOf(other.hex)) === 'Other');
 
     expect(await titleOf(hex)).toBe('Mine');
+    await until(async () => jsonText(await agent.client.get(`/api/conversations/${id}`), 'title') === 'Mine');
   });
 
   it('are asked for only once', async () => {
@@ -513,44 +486,27 @@ describe('titles', () => {
     await until(async () => (await updatedAt()) !== before);
     expect(await titleOf(hex)).toBe('Found');
   });
-
-  it('of users reach the agent server', async () => {
-    const { id, hex } = await begin();
-
-    await request(app.url)
-      .patch(`${CONVERSATIONS}/${hex}`)
-      .set(user.headers)
-      .send({ title: 'Mine' })
-      .expect(200);
-
-    await until(async () => jsonText(await agent.client.get(`/api/conversations/${id}`), 'title') === 'Mine');
-    expect(await titleOf(hex)).toBe('Mine');
-  });
 });
 
 describe('the workspace', () => {
-  const get = (hex: string, place: string, who: TestUser = user): request.Test =>
-    request(app.url).get(`${CONVERSATIONS}/${hex}/${place}`).set(who.headers);
+  const get = (hex: string, place: string): request.Test =>
+    request(app.url).get(`${CONVERSATIONS}/${hex}/${place}`).set(user.headers);
 
-  it('shows files as JSON strings, and an empty one for a missing file', async () => {
+  it('shows files as JSON strings, an empty one for a missing file, and none outside of its folder', async () => {
     const { hex } = await begin();
-    await mkdir(path.join(agent.workspace, 'docs'), { recursive: true });
-    await writeFile(path.join(agent.workspace, 'PLAN.md'), '# Plan "ä"\n');
-    await writeFile(path.join(agent.workspace, 'docs', 'a.txt'), 'a');
+    await mkdir(path.join(folder, 'docs'));
+    await writeFile(path.join(folder, 'PLAN.md'), '# Plan "ä"\n');
+    await writeFile(path.join(folder, 'docs', 'a.txt'), 'a');
 
     const plan = await get(hex, 'file').expect(200);
     expect([plan.body, plan.type]).toEqual(['# Plan "ä"\n', 'application/json']);
     expect((await get(hex, 'file?file_path=docs/a.txt').expect(200)).body).toBe('a');
-    const absolute = encodeURIComponent(path.join(agent.workspace, 'docs', 'a.txt'));
+    const absolute = encodeURIComponent(path.join(folder, 'docs', 'a.txt'));
     expect((await get(hex, `file?file_path=${absolute}`).expect(200)).body).toBe('a');
     expect((await get(hex, 'file?file_path=none.txt').expect(200)).body).toBe('');
-  });
-
-  it('does not reach outside its folder', async () => {
-    const { hex } = await begin();
-
-    expect((await get(hex, 'file?file_path=/etc/passwd').expect(403)).body.code).toBe('forbidden');
-    expect((await get(hex, 'file?file_path=../../../../etc/passwd').expect(403)).body.code).toBe('forbidden');
+    for (const outside of ['/etc/passwd', '../../../../../etc/passwd']) {
+      expect((await get(hex, `file?file_path=${outside}`).expect(403)).body.code).toBe('forbidden');
+    }
   });
 
   it('shows what git sees', async () => {
@@ -558,14 +514,14 @@ describe('the workspace', () => {
     const git = (command: string): Promise<unknown> =>
       agent.client.post('/api/bash/execute_bash_command', {
         command: `git -c user.name=a -c user.email=a@b ${command}`,
-        cwd: agent.workspace,
+        cwd: folder,
       });
-    await writeFile(path.join(agent.workspace, 'a.txt'), 'old\n');
+    await writeFile(path.join(folder, 'a.txt'), 'old\n');
     await git('init');
     await git('add a.txt');
     await git('commit -m first');
-    await writeFile(path.join(agent.workspace, 'a.txt'), 'new\n');
-    await writeFile(path.join(agent.workspace, 'b.txt'), 'b\n');
+    await writeFile(path.join(folder, 'a.txt'), 'new\n');
+    await writeFile(path.join(folder, 'b.txt'), 'b\n');
 
     expect((await get(hex, 'git/changes?path=.&ref=HEAD').expect(200)).body).toEqual([
       { status: 'UPDATED', path: 'a.txt' },
@@ -579,14 +535,11 @@ describe('the workspace', () => {
   });
 
   it.each(['file', 'git/changes?path=.&resume=false', 'git/diff?path=a&resume=false'])(
-    'of other users is not found (%s)',
+    'is not read while its sandbox is paused (%s)',
     async (place) => {
-      const { hex } = await begin();
       const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
-      const resting = await rows.conversation(user.id, { sandboxId: paused.id });
-
-      await get(hex, place, await app.createUser()).expect(404);
-      expect((await get(resting.hex, place).expect(409)).body.code).toBe('sandbox_not_running');
+      const { hex } = await rows.conversation(user.id, { sandboxId: paused.id });
+      expect((await get(hex, place).expect(409)).body.code).toBe('sandbox_not_running');
     },
   );
 });

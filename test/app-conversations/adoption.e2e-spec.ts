@@ -60,7 +60,7 @@ describe('a conversation that a client begins at an agent server', () => {
     await agent.close();
   });
 
-  it('is one of the owner of the sandbox as soon as its webhook tells of it', async () => {
+  it('is one of the owner of the sandbox as soon as its webhook tells of it, or before the sandbox stops', async () => {
     const own = id();
     agent.open(own, {
       title: 'Made with the SDK',
@@ -94,21 +94,15 @@ describe('a conversation that a client begins at an agent server', () => {
     expect(await get(`${CONVERSATIONS}/count`)).toBe(1);
     expect(await listed(app.user)).toEqual([]);
     await request(app.url).get(`/api/v1/conversation/${own}/events/count`).set(app.user.headers).expect(404);
+
+    const untold = id();
+    agent.open(untold);
+    agent.append(untold);
+    await app.app.get(SandboxEvents).emit('stopping', sandboxId);
+    expect(await get(`/api/v1/conversation/${untold}/events/count`)).toBe(1);
   });
 
-  it('is named after its first message, like others, and shown with the kind of its agent', async () => {
-    const own = id();
-    agent.open(own, { agent: { kind: 'ACPAgent', acp_model: 'sonnet' } });
-    const content = [{ type: 'text', text: 'Make a file.' }];
-    agent.append(own, { source: 'user', llm_message: { role: 'user', content } });
-
-    await webhook(agent.key, own);
-
-    await until(async () => (await listed())[0]?.['title'] === 'Make a file.');
-    expect(await listed()).toMatchObject([{ agent_kind: 'acp', llm_model: 'sonnet', acp_server: null }]);
-  });
-
-  it('is refused under an id that another user has', async () => {
+  it('is named after its first message, shown with the kind of its agent, and refused under an id of another user', async () => {
     const rows = new ConversationRows(app);
     const other = await app.createUser();
     const conversation = await rows.conversation(other.id, { title: 'Not yours' });
@@ -116,14 +110,18 @@ describe('a conversation that a client begins at an agent server', () => {
     const own = id();
     agent.open(conversation.id, { title: 'Mine now' });
     agent.open(start.appConversationId, { title: 'Mine now' });
-    agent.open(own);
+    agent.open(own, { agent: { kind: 'ACPAgent', acp_model: 'sonnet' } });
+    const content = [{ type: 'text', text: 'Make a file.' }];
+    agent.append(own, { source: 'user', llm_message: { role: 'user', content } });
 
     await webhook(agent.key, conversation.id);
     await webhook(agent.key, start.appConversationId);
     await webhook(agent.key, own);
 
-    await until(async () => (await listed()).length > 0);
-    expect((await listed()).map((each) => each['id'])).toEqual([toHexId(own)]);
+    await until(async () => (await listed())[0]?.['title'] === 'Make a file.');
+    expect(await listed()).toEqual([
+      expect.objectContaining({ id: toHexId(own), agent_kind: 'acp', llm_model: 'sonnet', acp_server: null }),
+    ]);
     expect(await listed(other)).toMatchObject([{ id: conversation.hex, title: 'Not yours' }]);
   });
 
@@ -189,20 +187,6 @@ describe('a conversation that a client begins at an agent server', () => {
 
     await until(async () => (await listed()).length === 1);
     expect(agent.lists.length).toBeLessThan(80);
-  });
-
-  it('is found before its sandbox stops, with all its events', async () => {
-    const own = id();
-    agent.open(own);
-    agent.append(own);
-
-    await app.app.get(SandboxEvents).emit('stopping', sandboxId);
-
-    const { body } = await request(app.url)
-      .get(`/api/v1/conversation/${own}/events/count`)
-      .set(user.headers)
-      .expect(200);
-    expect(body).toBe(1);
   });
 
   it('is read one by one where a page of them is too large', async () => {

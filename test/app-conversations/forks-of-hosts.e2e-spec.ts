@@ -133,6 +133,11 @@ describe('work on forks with a real git of', () => {
     return inClone(task, 'rev-parse', 'HEAD');
   }
 
+  const promptOf = async (task: StartTask): Promise<string> => {
+    const agent = backend.boxes.get(task.sandboxId)?.server.client;
+    return JSON.stringify(await agent?.get(`/api/conversations/${task.appConversationId}`));
+  };
+
   const open = (task: StartTask, user: TestUser): request.Test =>
     request(app.url)
       .post(`/api/v1/app-conversations/${task.appConversationId}/pull-request`)
@@ -148,6 +153,8 @@ describe('work on forks with a real git of', () => {
       const repository = { selected_repository: UPSTREAM, git_provider: provider };
       const task = await client.reached(await client.start(repository), 'READY');
       expect(task.notes.join()).toContain(`There is no right to push to ${UPSTREAM}`);
+      expect(await promptOf(task)).toContain(`There is no right to push to ${UPSTREAM}`);
+      expect(world.repositories.find(({ forkOf }) => forkOf === UPSTREAM)).toBeUndefined();
 
       await inClone(task, 'checkout', '--quiet', '-b', 'fix-it');
       const head = await commit(task);
@@ -190,12 +197,18 @@ describe('work on forks with a real git of', () => {
       expect(await inClone(started, 'remote', 'get-url', 'origin')).toBe(`${clones}/${fork}.git`);
       expect(await inClone(started, 'remote', 'get-url', 'upstream')).toBe(`${clones}/${UPSTREAM}.git`);
       expect(await inClone(started, 'show', 'upstream/main:a.txt')).toBe('a');
+      expect(started.notes).toEqual([]);
+      expect(await promptOf(started)).toContain('it goes to upstream/main');
 
       const count = world.changeRequests.length;
       const head = await commit(started);
       expect((await open(started, user).expect(201)).body.number).toBe(12);
       expect(await git.tip(fork, 'parser')).toBe(head);
       expect(world.changeRequests).toHaveLength(count);
+      const [row] = await app.dataSource.query('SELECT working_branch FROM app_conversations WHERE id = $1', [
+        started.appConversationId,
+      ]);
+      expect(row).toEqual({ working_branch: 'parser' });
     });
   });
 });

@@ -124,31 +124,6 @@ describe('work on forks', () => {
       .set({ 'x-session-api-key': backend.boxes.get(task.sandboxId)?.launch.sessionKey ?? '' })
       .send({ conversation_id: task.appConversationId, ...body });
 
-  const promptOf = async (task: StartTask): Promise<string> => {
-    const agent = backend.boxes.get(task.sandboxId)?.server.client;
-    return JSON.stringify(await agent?.get(`/api/conversations/${task.appConversationId}`));
-  };
-
-  it('makes a fork where there is no right to push, and opens a pull request across', async () => {
-    const world = arrange({ writable: false });
-    const task = await start();
-    expect(task.notes.join()).toContain('There is no right to push to octo/app');
-    expect(await promptOf(task)).toContain('There is no right to push to octo/app');
-    expect(repositoryIn(world, 'mona/app')).toBeUndefined();
-
-    const head = await work(task, 'fix-it');
-    const { body } = await open(task).expect(201);
-    expect(world.changeRequests.at(-1)).toMatchObject({
-      repository: 'octo/app',
-      fork: 'mona/app',
-      sourceBranch: 'fix-it',
-      targetBranch: 'main',
-    });
-    expect(await git.tip('mona/app', 'fix-it')).toBe(head);
-    expect([...(await git.tips('octo/app')).keys()]).toEqual(['main']);
-    expect((await open(task).expect(201)).body).toEqual(body);
-  });
-
   it('pushes what begins at the newest commit of a repository to a fork that is behind it', async () => {
     const world = arrange({ writable: false });
     world.repositories.push({ name: 'mona/app', activeAt: '2026-11-20T16:45:12Z', forkOf: 'octo/app' });
@@ -161,27 +136,6 @@ describe('work on forks', () => {
     expect(await git.tip('mona/app', 'from-newest')).toBe(head);
     expect(await inClone(task, 'rev-parse', 'HEAD^')).toBe(newest ?? (await git.tip('octo/app', 'main')));
     expect(await git.tip('mona/app', 'main')).toBe(before);
-  });
-
-  it("begins on the branch of a pull request from the user's fork, and pushes there", async () => {
-    const world = arrange({ writable: false }, OWN);
-    const count = world.changeRequests.length;
-    const task = await start(TASK);
-    expect(await inClone(task, 'branch', '--show-current')).toBe('parser');
-    expect(await inClone(task, 'remote', 'get-url', 'origin')).toBe(`${git.origin}/mona/app.git`);
-    expect(await inClone(task, 'remote', 'get-url', 'upstream')).toBe(`${git.origin}/octo/app.git`);
-    expect(await inClone(task, 'show', 'upstream/main:a.txt')).toBe('a');
-    expect(task.notes).toEqual([]);
-    expect(await promptOf(task)).toContain('it goes to upstream/main');
-
-    const head = await work(task);
-    expect((await open(task).expect(201)).body.number).toBe(12);
-    expect(await git.tip('mona/app', 'parser')).toBe(head);
-    expect(world.changeRequests).toHaveLength(count);
-    const [row] = await app.dataSource.query('SELECT working_branch FROM app_conversations WHERE id = $1', [
-      task.appConversationId,
-    ]);
-    expect(row).toEqual({ working_branch: 'parser' });
   });
 
   describe('a run whose event is about a pull request', () => {
@@ -230,21 +184,18 @@ describe('work on forks', () => {
       comment: { id: 1, body: 'Look' },
     };
 
-    it.each([
-      ['is opened', PULL],
-      ['has a comment', COMMENT],
-    ])('begins on the branch of a fork where it %s', async (_what, payload) => {
+    it('begins on the branch of a fork where it is opened', async () => {
       arrange({}, OWN);
-      const task = await started(payload, { fork: 'never' });
+      const task = await started(PULL, { fork: 'never' });
       expect(await inClone(task, 'branch', '--show-current')).toBe('parser');
       expect(await inClone(task, 'remote', 'get-url', 'origin')).toBe(`${git.origin}/mona/app.git`);
       expect(await inClone(task, 'remote', 'get-url', 'upstream')).toBe(`${git.origin}/octo/app.git`);
       expect(task.request.fork).toBe('never');
     });
 
-    it("runs no script of a stranger's fork, which its limits keep from pushing", async () => {
+    it("runs no script of a stranger's fork where it has a comment, and its limits keep it from pushing", async () => {
       arrange({}, FOREIGN);
-      const task = await started(PULL, { git: 'read', secret_names: [] });
+      const task = await started(COMMENT, { git: 'read', secret_names: [] });
       expect(await inClone(task, 'show', '--format=', '--name-only', 'HEAD')).toContain('setup.sh');
       expect(existsSync(path.join(task.workingDir ?? '', 'ran.txt'))).toBe(false);
       expect(task.request.work_place).toMatchObject({ push: 'none', because: 'git' });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
@@ -106,51 +106,34 @@ describe('a conversation', () => {
   });
 
   it.each([
-    ['STARTING', 'STARTING'],
-    ['PAUSED', 'PAUSED'],
-    ['ERROR', 'ERROR'],
-    ['DELETING', 'MISSING'],
-    ['gone', 'MISSING'],
-  ] as const)('shows a sandbox that is %s as %s, without key, address and status', async (status, shown) => {
-    const sandbox =
-      status !== 'gone' && (await rows.sandbox(user.id, { status, address: 'http://127.0.0.1:1' }));
-    const { hex, sandboxId } = await rows.conversation(user.id, sandbox ? { sandboxId: sandbox.id } : {}, {
-      executionStatus: 'running',
-    });
+    ['STARTING', 'STARTING', false],
+    ['PAUSING', 'RUNNING', true],
+    ['PAUSED', 'PAUSED', false],
+    ['ERROR', 'ERROR', false],
+    ['DELETING', 'MISSING', false],
+    ['gone', 'MISSING', false],
+  ] as const)(
+    'shows a sandbox that is %s as %s, with key, address and status: %s',
+    async (status, shown, isOpen) => {
+      const members = { key: `key while ${status}`, address: 'http://127.0.0.1:1' };
+      const sandbox = status !== 'gone' && (await rows.sandbox(user.id, { status, ...members }));
+      const { hex, sandboxId } = await rows.conversation(user.id, sandbox ? { sandboxId: sandbox.id } : {}, {
+        executionStatus: 'running',
+      });
 
-    const { body } = await get(`?ids=${hex}`).expect(200);
+      const { body } = await get(`?ids=${hex}`).expect(200);
 
-    expect(body).toEqual([
-      expect.objectContaining({
-        sandbox_id: sandboxId,
-        sandbox_status: shown,
-        execution_status: null,
-        conversation_url: null,
-        session_api_key: null,
-      }),
-    ]);
-  });
-
-  it('has key, address and status until its sandbox is paused', async () => {
-    const address = 'http://127.0.0.1:1';
-    const sandbox = await rows.sandbox(user.id, { status: 'PAUSING', key: 'the-key', address });
-    const { hex } = await rows.conversation(
-      user.id,
-      { sandboxId: sandbox.id },
-      { executionStatus: 'running' },
-    );
-
-    const { body } = await get(`?ids=${hex}`).expect(200);
-
-    expect(body).toMatchObject([
-      {
-        sandbox_status: 'RUNNING',
-        execution_status: 'running',
-        conversation_url: expect.stringContaining(hex),
-        session_api_key: 'the-key',
-      },
-    ]);
-  });
+      expect(body).toEqual([
+        expect.objectContaining({
+          sandbox_id: sandboxId,
+          sandbox_status: shown,
+          execution_status: isOpen ? 'running' : null,
+          conversation_url: isOpen ? expect.stringContaining(hex) : null,
+          session_api_key: isOpen ? members.key : null,
+        }),
+      ]);
+    },
+  );
 
   it('has the address where clients reach its agent server, wherever the service reaches it', async () => {
     const other = await createTestApp({ SANDBOX_EXPOSE: 'hosts' }, app.databaseUrl);
@@ -203,35 +186,38 @@ describe('GET /api/v1/app-conversations with ids', () => {
 
     expect(body[0].sub_conversation_ids).toEqual(children.map(({ hex }) => hex));
   });
-
-  it('accepts 100 ids and no more', async () => {
-    const ids = (count: number): string =>
-      Array.from({ length: count }, () => `ids=${randomUUID()}`).join('&');
-
-    expect((await get(`?${ids(100)}`).expect(200)).body).toEqual(Array(100).fill(null));
-    const { body } = await get(`?${ids(101)}`).expect(422);
-    expect(body.detail).toEqual([{ loc: ['query', 'ids'], msg: expect.any(String), type: 'too_long' }]);
-  });
 });
 
 describe('lists of conversations', () => {
   const at = (day: number): Date => new Date(Date.UTC(2026, 0, day));
+  let owner: TestUser;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
+    owner = await app.createUser();
     const titles = ['one', 'two 100% sure', 'three_x', 'FOUR', 'five\\x'];
     for (const [index, title] of titles.entries()) {
-      await rows.conversation(user.id, { title, createdAt: at(index + 1) });
+      await rows.conversation(owner.id, { title, createdAt: at(index + 1) });
       await app.dataSource.query(
         'UPDATE app_conversations SET updated_at = $2 WHERE user_id = $1 AND title = $3',
-        [user.id, at(index + 11), title],
+        [owner.id, at(index + 11), title],
       );
     }
     const stranger = await app.createUser();
     await rows.conversation(stranger.id, { title: 'one of somebody else' });
   });
 
-  it.each(['/search?limit=2', '?limit=2'])('come newest first, in pages (%s)', async (path) => {
-    expect(await titlesByPage(path)).toEqual([['five\\x', 'FOUR'], ['three_x', 'two 100% sure'], ['one']]);
+  beforeEach(() => {
+    user = owner;
+  });
+
+  const ALL = [['five\\x', 'FOUR'], ['three_x', 'two 100% sure'], ['one']];
+
+  it.each([
+    ['/search?limit=2', ALL],
+    ['?limit=2', ALL],
+    ['/search?title__contains=o&limit=2', [['FOUR', 'two 100% sure'], ['one']]],
+  ])('come newest first, in pages that keep the filter (%s)', async (path, pages) => {
+    expect(await titlesByPage(path)).toEqual(pages);
   });
 
   it('lose and repeat nothing when many were created at the same moment, and when one is added meanwhile', async () => {
@@ -274,14 +260,9 @@ describe('lists of conversations', () => {
     expect(type).toBe('application/json');
   });
 
-  it('keep the filter from page to page', async () => {
-    expect(await titlesByPage('/search?title__contains=o&limit=2')).toEqual([
-      ['FOUR', 'two 100% sure'],
-      ['one'],
-    ]);
-  });
-
   it('can be restricted to one sandbox', async () => {
+    user = await app.createUser();
+    await rows.conversation(user.id, { title: 'elsewhere' });
     const sandbox = await rows.sandbox(user.id);
     await rows.conversation(user.id, { sandboxId: sandbox.id, title: 'there' });
 
@@ -307,8 +288,8 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
   const patch = (id: string, body: object, who: TestUser = user): request.Test =>
     request(app.url).patch(`${CONVERSATIONS}/${id}`).set(who.headers).send(body);
 
-  it('changes the given members, and answers with the conversation', async () => {
-    const { hex } = await rows.conversation(user.id, { title: 'before', selectedBranch: 'main' });
+  it('changes the given members, nothing for an empty object, and clears members with null', async () => {
+    const { id, hex } = await rows.conversation(user.id, { title: 'before', selectedBranch: 'main' });
 
     const { body } = await patch(hex, {
       title: '  after ',
@@ -316,7 +297,6 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
       selected_repository: 'octo/app',
       git_provider: 'github',
     }).expect(200);
-
     expect(body).toMatchObject({
       id: hex,
       title: 'after',
@@ -326,43 +306,20 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
       git_provider: 'github',
     });
     expect((await get(`?ids=${hex}`)).body).toEqual([body]);
-  });
+    expect((await patch(hex, {}).expect(200)).body).toEqual(body);
 
-  it('clears members with null; a cleared title is generated again', async () => {
-    const { id, hex } = await rows.conversation(user.id, {
-      title: 'mine',
-      titleIsUsers: true,
-      selectedRepository: 'octo/app',
-      selectedBranch: 'main',
-      gitProvider: 'github',
-      public: true,
-    });
-
-    const { body } = await patch(hex, {
+    // A cleared title is generated again.
+    const isUsers = 'SELECT title_is_users FROM app_conversations WHERE id = $1';
+    expect(await app.dataSource.query(isUsers, [id])).toEqual([{ title_is_users: true }]);
+    const none = {
       title: null,
       public: null,
       selected_repository: null,
       selected_branch: null,
       git_provider: null,
-    }).expect(200);
-
-    expect(body).toMatchObject({
-      title: null,
-      public: null,
-      selected_repository: null,
-      selected_branch: null,
-      git_provider: null,
-    });
-    expect(
-      await app.dataSource.query('SELECT title_is_users FROM app_conversations WHERE id = $1', [id]),
-    ).toEqual([{ title_is_users: false }]);
-  });
-
-  it('changes nothing for an empty object', async () => {
-    const { hex } = await rows.conversation(user.id, { title: 'same' });
-    const [before] = (await get(`?ids=${hex}`)).body;
-
-    expect((await patch(hex, {}).expect(200)).body).toEqual(before);
+    };
+    expect((await patch(hex, none).expect(200)).body).toMatchObject(none);
+    expect(await app.dataSource.query(isUsers, [id])).toEqual([{ title_is_users: false }]);
   });
 
   it.each([
@@ -457,14 +414,10 @@ describe('tags and metadata', () => {
 
   it.each([
     [{ tags: { 'no spaces': 'a' } }, ['body', 'tags', 'no spaces']],
-    [{ tags: { team: 5 } }, ['body', 'tags', 'team']],
     [{ tags: { team: 'x'.repeat(257) } }, ['body', 'tags', 'team']],
     [{ tags: Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`t${n}`, ''])) }, ['body', 'tags']],
-    [{ metadata: [] }, ['body', 'metadata']],
     [{ metadata: { text: 'x'.repeat(16_384) } }, ['body', 'metadata']],
-    [{ result_schema: 'object' }, ['body', 'result_schema']],
     [{ result_schema: { description: 'x'.repeat(32_768) } }, ['body', 'result_schema']],
-    [{ secret_names: 'A' }, ['body', 'secret_names']],
   ])('refuses %#', async (body, loc) => {
     const refused = await start(body).expect(422);
     expect(refused.body.detail[0].loc).toEqual(loc);

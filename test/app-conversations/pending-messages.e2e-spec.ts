@@ -73,28 +73,23 @@ describe('messages for conversations that are not ready', () => {
     expect(await userTexts(ready)).toEqual(['say first', 'say second', 'say third', 'say fourth']);
   });
 
-  it('are delivered at once when the conversation is ready', async () => {
+  it('are delivered at once when the conversation is ready, and wait for the resume of a paused sandbox', async () => {
     const task = await client.reached(await client.start(say('say first')), 'READY');
 
     await queue(toHexId(task.appConversationId), TEXT('say second')).expect(201);
 
     await until(async () => (await waiting()) === 0);
     expect(await userTexts(task)).toEqual(['say first', 'say second']);
-  });
 
-  it('wait for the resume of a paused sandbox', async () => {
-    const task = await client.reached(await client.start(say('say first')), 'READY');
     await act(task.sandboxId, 'pause');
-    await queue(task.appConversationId, TEXT('say second')).expect(201);
+    await queue(task.appConversationId, TEXT('say third')).expect(201);
     expect(await waiting()).toBe(1);
-
     await act(task.sandboxId, 'resume');
-
     await until(async () => (await waiting()) === 0);
-    expect(await userTexts(task)).toEqual(['say first', 'say second']);
+    expect(await userTexts(task)).toEqual(['say first', 'say second', 'say third']);
   });
 
-  it('are not delivered again when nobody saw that they arrived', async () => {
+  it('are not delivered again when nobody saw that they arrived, or a backup from before that is restored', async () => {
     const task = await client.reached(await client.start(), 'READY');
     const { appConversationId: id, sandboxId } = task;
     const agent = backend.boxes.get(sandboxId)?.server.client;
@@ -107,26 +102,17 @@ describe('messages for conversations that are not ready', () => {
       [randomUUID(), user.id, id, JSON.stringify([{ type: 'text', text: 'say once' }]), before],
     );
 
-    await queue(id, TEXT('say twice')).expect(201);
+    const { body } = await queue(id, TEXT('say twice')).expect(201);
 
     await until(async () => (await waiting()) === 0);
     expect(await userTexts(task)).toEqual(['say once', 'say twice']);
-  });
-
-  it('are not delivered again after a backup of the time before their delivery is restored', async () => {
-    const task = await client.reached(await client.start(), 'READY');
-    const { appConversationId: id } = task;
-    const { body } = await queue(id, TEXT('say once')).expect(201);
-    await until(async () => (await waiting()) === 0);
     await app.dataSource.query(
       `INSERT INTO pending_messages (id, user_id, conversation_id, position, content) VALUES ($1, $2, $3, 1, $4)`,
-      [body.id, user.id, id, JSON.stringify([{ type: 'text', text: 'say once' }])],
+      [body.id, user.id, id, JSON.stringify([{ type: 'text', text: 'say twice' }])],
     );
-
-    await queue(id, TEXT('say twice')).expect(201);
-
+    await queue(id, TEXT('say more')).expect(201);
     await until(async () => (await waiting()) === 0);
-    expect(await userTexts(task)).toEqual(['say once', 'say twice']);
+    expect(await userTexts(task)).toEqual(['say once', 'say twice', 'say more']);
   });
 
   it('are at most ten', async () => {
@@ -292,20 +278,14 @@ describe('messages for conversations that are not ready', () => {
     expect(await take()).toMatchObject([{ id: second, attempts: 1 }]);
   });
 
-  it('are for their own users only', async () => {
-    const task = await client.reached(await client.start(), 'READY');
-
-    for (const id of [
-      task.appConversationId,
-      `task-${task.id}`,
-      `task-${randomUUID()}`,
-      'task-',
-      'x',
-      task.id,
-    ]) {
-      await queue(id, TEXT('say hello'), app.user).expect(404);
+  it('are for their own users only, and not for what is no conversation', async () => {
+    const rows = new ConversationRows(app);
+    const { id } = await rows.conversation(user.id);
+    const task = await rows.startTask(user.id, { status: 'READY', appConversationId: id });
+    for (const each of [id, `task-${task.id}`, `task-${randomUUID()}`, 'task-', 'x', task.id]) {
+      await queue(each, TEXT('say hello'), app.user).expect(404);
     }
     await queue(task.id, TEXT('say hello')).expect(404);
-    expect(await userTexts(task)).toEqual([]);
+    expect(await waiting()).toBe(0);
   });
 });

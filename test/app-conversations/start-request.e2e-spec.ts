@@ -274,34 +274,26 @@ describe('a suggested task', () => {
     expect(JSON.stringify(reader.body.request.initial_message)).not.toContain('$GITHUB_TOKEN');
   });
 
-  it('promises no token where the user has none, and adds no pull request for an issue', async () => {
-    const { body } = await start({ suggested_task: { ...TASK, task_type: 'OPEN_ISSUE' } }).expect(200);
+  it('promises no token where there is none, adds no pull request for an issue, and keeps the trigger', async () => {
+    const { body } = await start({
+      suggested_task: { ...TASK, task_type: 'OPEN_ISSUE' },
+      trigger: 'automation',
+    }).expect(200);
 
     expect(body.request.initial_message.content[0].text).toContain('There is no token');
-    expect(body.request.pr_number).toEqual([]);
+    expect([body.request.pr_number, body.request.trigger]).toEqual([[], 'automation']);
   });
 
-  it('keeps the trigger that the client gives', async () => {
-    const { body } = await start({ suggested_task: TASK, trigger: 'automation' }).expect(200);
-
-    expect(body.request.trigger).toBe('automation');
-  });
-
-  it('refuses a message beside it', async () => {
-    const { body } = await start({
-      suggested_task: TASK,
-      initial_message: { content: [{ text: 'x' }] },
-    }).expect(422);
-
-    expect(body.detail).toEqual([
-      { loc: ['body', 'initial_message'], msg: expect.any(String), type: 'value_error' },
-    ]);
-  });
-
-  it('is refused for a provider that is not configured', async () => {
-    const { body } = await start({ suggested_task: { ...TASK, git_provider: 'enterprise_sso' } }).expect(422);
-
-    expect(body.detail[0].loc).toEqual(['body', 'suggested_task', 'git_provider']);
+  it.each([
+    ['a message beside it', { initial_message: { content: [{ text: 'x' }] } }, ['initial_message']],
+    [
+      'a provider that is not configured',
+      { suggested_task: { ...TASK, git_provider: 'enterprise_sso' } },
+      ['suggested_task', 'git_provider'],
+    ],
+  ])('is refused with %s', async (_what, given, loc) => {
+    const { body } = await start({ suggested_task: TASK, ...given }).expect(422);
+    expect(body.detail).toEqual([{ loc: ['body', ...loc], msg: expect.any(String), type: 'value_error' }]);
   });
 });
 
@@ -454,34 +446,17 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
   /** As PostgreSQL tells of it. */
   const idOf = (reading: Reading): string | null => parseHexId(tasks(reading)[0]?.id ?? '');
 
-  it('sends each change and ends with READY', async () => {
+  it('sends changes, new details and the statuses that the start has passed meanwhile, and ends with READY', async () => {
     const reading = await stream();
     expect(reading.response.headers.get('content-type')).toBe('application/json; charset=utf-8');
-
-    const expected = ['WORKING'];
-    for (const status of START_TASK_STATUSES.slice(1, -1)) {
-      await change(reading, status);
-      expected.push(status);
-      await until(() => tasks(reading).length === expected.length);
-    }
-
-    const text = await reading.done;
-    expect(text.startsWith('[\n{')).toBe(true);
-    expect(text.endsWith('}\n]')).toBe(true);
-    expect(text).toContain('},\n{');
-    expect(tasks(reading).map(({ status }) => status)).toEqual(expected);
-  });
-
-  it('sends new details, and the statuses that the start has passed meanwhile', async () => {
-    const reading = await stream();
 
     await change(reading, 'WORKING', 'Waiting for a place.');
     await until(() => tasks(reading).length === 2);
     await change(reading, 'STARTING_CONVERSATION', 'Almost.');
     await until(() => tasks(reading).length === 7);
-    await change(reading, 'ERROR', 'No.');
+    await change(reading, 'READY');
 
-    await reading.done;
+    expect(await reading.done).toMatch(/^\[\n\{[^]*\},\n\{[^]*\}\n\]$/);
     expect(tasks(reading).map(({ status, detail }) => [status, detail])).toEqual([
       ['WORKING', null],
       ['WORKING', 'Waiting for a place.'],
@@ -490,17 +465,18 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
       ['RUNNING_SETUP_SCRIPT', null],
       ['SETTING_UP_GIT_HOOKS', null],
       ['STARTING_CONVERSATION', 'Almost.'],
-      ['ERROR', 'No.'],
+      ['READY', null],
     ]);
   });
 
-  it('ends when the start is deleted', async () => {
-    const reading = await stream();
+  it('ends when the start has failed, and when it is deleted', async () => {
+    const [failing, deleted] = [await stream(), await stream()];
+    await change(failing, 'ERROR', 'No.');
+    await app.dataSource.query('DELETE FROM app_conversation_start_tasks WHERE id = $1', [idOf(deleted)]);
 
-    await app.dataSource.query('DELETE FROM app_conversation_start_tasks WHERE id = $1', [idOf(reading)]);
-
-    await reading.done;
-    expect(tasks(reading)).toHaveLength(1);
+    await Promise.all([failing.done, deleted.done]);
+    expect(tasks(failing).at(-1)).toMatchObject({ status: 'ERROR', detail: 'No.' });
+    expect(tasks(deleted)).toHaveLength(1);
   });
 
   it('does not end the start when the client hangs up', async () => {

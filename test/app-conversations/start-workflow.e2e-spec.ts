@@ -30,6 +30,8 @@ describe('starting a conversation', () => {
   beforeAll(async () => {
     git = await startGitHttpServer(`x-access-token:${TOKEN}`);
     await git.commit('octo/app', 'main', { 'README.md': 'hello' });
+    await git.commit('octo/app', 'main', { 'README.md': 'hello again' });
+    await git.commit('octo/app', 'feature/x', { 'b.txt': '2' });
   });
   const app = useTestApp(() => ({ GITHUB_CLONE_URL: git.origin }), { sandboxBackend: backend });
   afterAll(() => git.close());
@@ -52,7 +54,7 @@ describe('starting a conversation', () => {
     }
     return box.server;
   };
-  it('creates a sandbox, an empty repository and a conversation that works on its first message', async () => {
+  it('creates a sandbox, an empty repository and a conversation that works, and gives both to a part of it', async () => {
     const task = await client.start(say('say hello'));
     expect(task).toMatchObject({ status: 'WORKING', detail: null, attempt: 0, sandboxMade: true });
 
@@ -80,6 +82,13 @@ describe('starting a conversation', () => {
       sandbox_generation: 1,
       followed: ready.sandboxId,
     });
+
+    const child = await client.reached(
+      await client.start({ parent_conversation_id: ready.appConversationId, ...say('say hi') }),
+      'READY',
+    );
+    expect([child.sandboxId, child.workingDir]).toEqual([ready.sandboxId, ready.workingDir]);
+    expect(await client.sandboxes()).toMatchObject([{ id: ready.sandboxId }]);
   });
 
   it('clones with the token, which stays in no file, and runs the setup script and the hook', async () => {
@@ -136,42 +145,20 @@ describe('starting a conversation', () => {
     expect(limited.notes).toEqual([expect.stringContaining('Submodules are not fetched')]);
   });
 
-  it('checks out the branch that is asked for', async () => {
-    await storeProviderToken(app, user, 'github', TOKEN);
-    const head = await git.commit('octo/app', 'feature/x', { 'b.txt': '2' });
-
-    const task = await client.reached(
-      await client.start({
-        selected_repository: 'octo/app',
-        selected_branch: 'feature/x',
-        git_provider: 'github',
-      }),
-      'READY',
-    );
-
-    const clone = path.join(agentServer(task.sandboxId).workspace, 'app');
-    expect((await run('git', ['-C', clone, 'log', '-1', '--format=%H %D'])).stdout).toContain(head);
-    expect((await run('git', ['-C', clone, 'branch', '--show-current'])).stdout.trim()).toBe('feature/x');
-  });
-
-  it.each<[string, Partial<StartRequest>, string]>([
-    ['as many commits as the settings say', {}, '1'],
-    ['all of them where the start says so', { clone_depth: null }, '2'],
-    ['as many as the start says', { clone_depth: 7, clone_filter: 'blob:none' }, '2'],
-  ])('clones %s', async (_much, given, commits) => {
+  it.each<[string, Partial<StartRequest>, string[]]>([
+    ['as many commits as the settings say', { selected_branch: 'feature/x' }, ['1', 'feature/x']],
+    ['all of them where the start says so', { clone_depth: null, selected_branch: 'main' }, ['2', 'main']],
+  ])('clones %s, of the branch that is asked for', async (_much, given, expected) => {
     await storeProviderToken(app, user, 'github', TOKEN);
     await client.settings({ clone_depth: 1 });
-    const repository = `octo/history-${randomUUID()}`;
-    await git.commit(repository, 'main', { 'a.txt': '1' });
-    await git.commit(repository, 'main', { 'a.txt': '2' });
+    const repository = { selected_repository: 'octo/app', git_provider: 'github' as const };
+    const task = await client.reached(await client.start({ ...repository, ...given }), 'READY');
 
-    const task = await client.reached(
-      await client.start({ selected_repository: repository, ...given }),
-      'READY',
+    const inClone = async (...args: string[]): Promise<string> =>
+      (await run('git', ['-C', task.workingDir ?? '', ...args])).stdout.trim();
+    expect([await inClone('rev-list', '--count', 'HEAD'), await inClone('branch', '--show-current')]).toEqual(
+      expected,
     );
-
-    const count = ['-C', task.workingDir ?? '', 'rev-list', '--count', 'HEAD'];
-    expect((await run('git', count)).stdout.trim()).toBe(commits);
   });
 
   it('ends in ERROR with a cause when the repository cannot be cloned, and leaves nothing behind', async () => {
@@ -193,66 +180,21 @@ describe('starting a conversation', () => {
     );
   });
 
-  it('ends in ERROR before it waits for a sandbox, naming the setting', async () => {
-    await client.settings({ security_analyzer: 'invariant' });
-    const task = await client.reached(await client.start(), 'ERROR');
-    expect(task.detail).toMatch(/invariant/);
-  });
-
   it('ends in ERROR with the cause of a sandbox that cannot be started', async () => {
     backend.failure = 'The image example/none does not exist.';
     const task = await client.reached(await client.start(), 'ERROR');
     expect(task.detail).toContain('The image example/none does not exist.');
   });
 
-  it.each([
-    ['sandbox_id', { sandbox_id: 'nobody' }],
-    ['sandbox_spec_id', { sandbox_spec_id: 'nothing' }],
-    ['parent_conversation_id', { parent_conversation_id: randomUUID() }],
-  ])('refuses what the user does not have: %s', async (member, given) => {
-    await expect(client.start(given)).rejects.toMatchObject({ problems: [{ loc: ['body', member] }] });
-  });
-
-  it('refuses a specification for a sandbox that exists', async () => {
-    const given = { sandbox_id: 'any', sandbox_spec_id: 'slipway' };
+  it.each<[string, Partial<StartRequest>, string]>([
+    ['sandbox_id', { sandbox_id: 'nobody' }, ''],
+    ['sandbox_spec_id', { sandbox_spec_id: 'nothing' }, ''],
+    ['parent_conversation_id', { parent_conversation_id: randomUUID() }, ''],
+    ['sandbox_spec_id', { sandbox_id: 'any', sandbox_spec_id: 'slipway' }, 'beside sandbox_id'],
+  ])('refuses what the user does not have, or cannot be asked for: %s', async (member, given, words) => {
     await expect(client.start(given)).rejects.toMatchObject({
-      problems: [{ loc: ['body', 'sandbox_spec_id'], msg: expect.stringContaining('beside sandbox_id') }],
+      problems: [{ loc: ['body', member], msg: expect.stringContaining(words) }],
     });
-  });
-
-  it('gives a sub-conversation the sandbox and the folder of its parent', async () => {
-    const parent = await client.reached(await client.start(), 'READY');
-
-    const child = await client.reached(
-      await client.start({ parent_conversation_id: parent.appConversationId, ...say('say hi') }),
-      'READY',
-    );
-
-    expect([child.sandboxId, child.workingDir]).toEqual([parent.sandboxId, parent.workingDir]);
-    expect(await client.sandboxes()).toMatchObject([{ id: parent.sandboxId }]);
-  });
-
-  it('keeps the secrets of a request encrypted, and gives them to the tools', async () => {
-    await request(app.url)
-      .post('/api/secrets')
-      .set(user.headers)
-      .send({ name: 'FROM_SETTINGS', value: 'settings-value' })
-      .expect(201);
-    const task = await client.start({
-      ...say('env ONLY_HERE'),
-      secrets: { ONLY_HERE: 'request-value-4217' },
-    });
-    expect(task.request.secrets).toEqual({ ONLY_HERE: '**********' });
-    expect(JSON.stringify(await client.read(task.id))).not.toContain('request-value-4217');
-
-    const ready = await client.reached(task, 'READY');
-
-    const info = await agentServer(ready.sandboxId).client.get(
-      `/api/conversations/${ready.appConversationId}`,
-    );
-    expect(
-      Object.keys((info as { secret_registry: { secret_sources: object } }).secret_registry.secret_sources),
-    ).toEqual(expect.arrayContaining(['FROM_SETTINGS', 'ONLY_HERE']));
   });
 
   it('gives secrets of the setup to the setup script of a sandbox that it makes alone', async () => {
@@ -287,7 +229,7 @@ describe('starting a conversation', () => {
     expect(JSON.stringify(given)).toContain('OF_SETUP');
   });
 
-  it('gives a conversation only those of the stored secrets that its request names', async () => {
+  it('keeps the secrets of a request encrypted, and gives them and those that it names to the tools', async () => {
     for (const name of ['NAMED', 'OTHER']) {
       await request(app.url)
         .post('/api/secrets')
@@ -295,10 +237,13 @@ describe('starting a conversation', () => {
         .send({ name, value: `${name} value` })
         .expect(201);
     }
-    const ready = await client.reached(
-      await client.start({ secrets: { OWN: 'own value' }, secret_names: ['NAMED', 'NEVER_STORED'] }),
-      'READY',
-    );
+    const task = await client.start({
+      secrets: { OWN: 'own-value-4217' },
+      secret_names: ['NAMED', 'NEVER_STORED'],
+    });
+    expect(task.request.secrets).toEqual({ OWN: '**********' });
+    expect(JSON.stringify(await client.read(task.id))).not.toContain('own-value-4217');
+    const ready = await client.reached(task, 'READY');
     expect(ready.notes).toEqual(['secret_names: nothing is stored under NEVER_STORED.']);
 
     const agent = agentServer(ready.sandboxId).client;

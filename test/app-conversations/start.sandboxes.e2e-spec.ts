@@ -14,6 +14,7 @@ import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const SANDBOXES = '/api/v1/sandboxes';
+const MODEL = { llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' };
 
 describe('starts and the sandboxes they need', () => {
   const backend = new InProcessSandboxBackend();
@@ -28,7 +29,7 @@ describe('starts and the sandboxes they need', () => {
   const begin = async (): Promise<void> => {
     user = await app.createUser();
     client = new StartsClient(app, user);
-    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
+    await client.settings(MODEL);
   };
 
   beforeEach(begin);
@@ -87,7 +88,7 @@ describe('starts and the sandboxes they need', () => {
       .get(`/api/v1/app-conversations/${task.appConversationId}/git/changes?path=.${query}`)
       .set(user.headers);
 
-  it('waits for quota while all are busy, and takes the first that becomes free', async () => {
+  it('waits for quota while all are busy, keeps no other user waiting, and takes the first that becomes free', async () => {
     const first = await busy();
 
     const second = await client.start();
@@ -97,6 +98,10 @@ describe('starts and the sandboxes they need', () => {
       status: 'WAITING_FOR_SANDBOX',
       detail: 'All 1 sandboxes that you may have running are in use: waiting for one to become free.',
     });
+    const other = new StartsClient(app, await app.createUser());
+    await other.settings(MODEL);
+    await other.reached(await other.start(), 'READY');
+    expect((await client.read(second.id)).status).toBe('WAITING_FOR_SANDBOX');
 
     await act(first.sandboxId, 'pause');
     const ready = await client.reached(second, 'READY');
@@ -167,19 +172,16 @@ describe('starts and the sandboxes they need', () => {
         expect(body.message).toBeNull();
       });
 
-      it('a look at its changes resumes it', async () => {
-        const { status } = await changes(task, '&resume=true');
-        // The folder of this conversation is no repository.
-        expect(status).not.toBe(409);
-        expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
-      });
-
-      it('neither does so for who does not want that', async () => {
+      it('a look at its changes resumes it, and nothing does so for who does not want that', async () => {
         const { body } = await send(task, 'say one', '?resume=false').expect(409);
         expect(body).toMatchObject({ code: 'sandbox_not_running' });
         // What was kept of them when it stopped: the folder of this conversation is no repository.
         expect((await changes(task, '&resume=false').expect(200)).body).toEqual([]);
         expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
+
+        // The folder of this conversation is no repository.
+        expect((await changes(task, '&resume=true')).status).not.toBe(409);
+        expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
       });
 
       it('a message is refused with the reason where it cannot be resumed', async () => {
@@ -245,15 +247,7 @@ describe('starts and the sandboxes they need', () => {
     });
   });
 
-  it('limits how many starts of a user wait', async () => {
-    await busy();
-    await Promise.all(Array.from({ length: 25 }, () => client.start()));
-
-    await expect(client.start()).rejects.toMatchObject({ kind: 'rate_limited', retryAfterSeconds: 30 });
-    await app.dataSource.query(`DELETE FROM app_conversation_start_tasks WHERE user_id = $1`, [user.id]);
-  });
-
-  it('limits how many starts of a user wait in a sandbox that exists', async () => {
+  it('limits how many starts of a user wait, in a sandbox that exists or for quota', async () => {
     const { id: sandbox_id } = await rows.sandbox(user.id);
     await Promise.all(Array.from({ length: 24 }, async () => rows.startTask(user.id)));
     const inSandbox = (): request.Test =>
@@ -262,32 +256,8 @@ describe('starts and the sandboxes they need', () => {
     const answers = await Promise.all([inSandbox(), inSandbox(), inSandbox()]);
 
     expect(answers.map(({ status }) => status).toSorted(descending)).toEqual([429, 429, 200]);
+    await expect(client.start()).rejects.toMatchObject({ kind: 'rate_limited', retryAfterSeconds: 30 });
     await app.dataSource.query(`DELETE FROM app_conversation_start_tasks WHERE user_id = $1`, [user.id]);
-  });
-
-  it('does not keep other users waiting', async () => {
-    await busy();
-    const waiting = await client.start();
-    await until(async () => (await client.read(waiting.id)).detail !== null);
-
-    const other = new StartsClient(app, await app.createUser());
-    await other.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
-    await other.reached(await other.start(), 'READY');
-
-    expect((await client.read(waiting.id)).status).toBe('WAITING_FOR_SANDBOX');
-  });
-
-  it('lets a conversation that was running go on after a resume, with its key', async () => {
-    const task = await busy();
-    await pauseByService(task.sandboxId);
-    await stopped(task.sandboxId);
-
-    await act(task.sandboxId, 'resume');
-
-    await running(task.sandboxId);
-    await until(async () => (await statusOf(task)) === 'running');
-    await until(async () => (await generation(task)) === 2);
-    expect(await statusOf(task)).toBe('running');
   });
 
   describe('after a pause that the user asked for', () => {

@@ -118,16 +118,18 @@ describe('a start whose process ends', () => {
     expect(await runs(task.sandboxId)).toBe('run\n');
   });
 
-  it('creates one conversation and sends its message once, however often the last step is repeated', async () => {
+  it('creates one conversation and sends its message once, and ends in ERROR when every attempt failed', async () => {
     const task = await client.start(say('say hello'));
     const ready = await client.reached(task, 'READY');
-
-    await first.dataSource.query(
-      `UPDATE app_conversation_start_tasks
-       SET status = 'STARTING_CONVERSATION', due_at = now(), leased_by = NULL, leased_until = NULL WHERE id = $1`,
-      [task.id],
-    );
-    await wakeStarts(first);
+    const repeatLastStep = async (attempts: number): Promise<void> => {
+      await first.dataSource.query(
+        `UPDATE app_conversation_start_tasks SET status = 'STARTING_CONVERSATION', due_at = now(), leased_by = NULL,
+           leased_until = NULL, attempts = $2 WHERE id = $1`,
+        [task.id, attempts],
+      );
+      await wakeStarts(first);
+    };
+    await repeatLastStep(0);
     await client.reached(task, 'READY');
 
     const server = backend.boxes.get(ready.sandboxId)?.server;
@@ -136,18 +138,8 @@ describe('a start whose process ends', () => {
     );
     expect(JSON.stringify(page).split('say hello').length - 1).toBe(1);
     expect(await client.conversations()).toHaveLength(1);
-  });
 
-  it('ends in ERROR with a cause when every attempt failed', async () => {
-    const task = await client.start({ sandbox_spec_id: null, ...say('say hello') });
-    await client.reached(task, 'READY');
-    await first.dataSource.query(
-      `UPDATE app_conversation_start_tasks
-       SET status = 'STARTING_CONVERSATION', due_at = now(), leased_by = NULL, leased_until = NULL, attempts = 4 WHERE id = $1`,
-      [task.id],
-    );
-    await wakeStarts(first);
-
+    await repeatLastStep(4);
     const failed = await client.reached(task, 'ERROR');
     expect(failed.detail).toBe(
       'The start was given up after several attempts. The processes that worked on it ended before it was done.',

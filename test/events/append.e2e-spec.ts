@@ -80,14 +80,6 @@ describe('events that go on after where their log is believed to end', () => {
     expect(await stored()).toEqual({ letters: expected, log });
   });
 
-  it('are stored once when several processes store them at the same time', async () => {
-    const after = end(2, 'b');
-
-    await Promise.all(['c', 'cd', 'cde', 'cdef'].map((letters) => store(letters, after)));
-
-    expect((await stored()).letters).toBe('abcdef');
-  });
-
   it('tell that what waited was read, also where the run is over in the same events', async () => {
     const row = { id };
     const logs = app.dataSource.getRepository(FollowedConversation);

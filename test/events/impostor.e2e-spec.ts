@@ -5,10 +5,10 @@ import { jsonAt } from '@slipway/common/json-access.js';
 import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
 import { SyncRequests } from '../../src/v1/events/log-sync/sync-requests.js';
 import { IdlenessProbe } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
-import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
+import { runningSandbox } from '../support/running-sandbox.js';
 import { startListening } from '../support/start-listening.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
@@ -92,10 +92,7 @@ describe('a program that listens where a sandbox was before its pause', () => {
 
   it('gets no request of work that began before the pause', async () => {
     const client = service.app.get(AgentServerClient, { strict: false });
-    const target = await service.app.get(RunningSandboxQueries, { strict: false }).target(sandbox);
-    if (target === null) {
-      throw new Error('the sandbox does not run');
-    }
+    const target = await runningSandbox(service, sandbox);
     expect(jsonAt(await client.findConversation(target, id), 'id')).toBe(id);
     await replaceByImpostor();
     const attempts = await Promise.allSettled([

@@ -151,21 +151,14 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
     expect(count()).toBe(before + 1);
   });
 
-  it('keeps earlier numbers', async () => {
+  it('keeps earlier numbers, and adds one for two requests at once', async () => {
     const id = await insertConversation();
     await app.dataSource.query("UPDATE app_conversations SET pr_number = '{3}' WHERE id = $1", [id]);
-    await post(bodyFor(id)).expect(201);
+    const answers = await Promise.all([post(bodyFor(id)), post(bodyFor(id))]);
+    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
     await post(bodyFor(id, { target_branch: 'main' })).expect(201);
 
     expect(await numbersOf(id)).toEqual([3, 16, 17]);
-  });
-
-  it('adds one number for two requests at once', async () => {
-    const id = await insertConversation();
-    const answers = await Promise.all([post(bodyFor(id)), post(bodyFor(id))]);
-
-    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
-    expect(await numbersOf(id)).toEqual([16]);
   });
 
   describe('refuses', () => {
@@ -179,16 +172,12 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       expect(hosts.github.requests).toEqual([]);
     });
 
-    it('a conversation without a repository', async () => {
-      const { body } = await post(bodyFor(await insertConversation(null, null))).expect(409);
+    it('a conversation without a repository, and a user without a token', async () => {
+      const none = await post(bodyFor(await insertConversation(null, null))).expect(409);
+      expect(none.body).toMatchObject({ code: 'conflict', detail: 'The conversation has no repository.' });
 
-      expect(body).toMatchObject({ code: 'conflict', detail: 'The conversation has no repository.' });
-    });
-
-    it('a user without a token', async () => {
       await request(app.url).post('/api/unset-provider-tokens').set(user.headers).expect(200);
       const { body } = await post(bodyFor(await insertConversation())).expect(409);
-
       expect(body).toMatchObject({
         code: 'no_git_provider',
         detail: 'There is no github token: store one with POST /api/v1/secrets/git-providers.',

@@ -8,7 +8,6 @@ import { AgentServerPorts } from '../../src/v1/sandbox-proxy/agent-server.ports.
 import type { SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import { toAgentServerLabel } from '../../src/v1/sandboxes/sandbox-urls.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
-import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
@@ -129,18 +128,6 @@ describe('the port of a sandbox', () => {
     expect(jsonText(await made.json(), 'stdout')).toBe('through the port\n');
   });
 
-  it('is in the address of conversations, followed by the path of the agent server', async () => {
-    const rows = new ConversationRows(first);
-    const { hex } = await rows.conversation(owner.user.id, { sandboxId: lasting.id });
-    const response = await fetch(`${first.url}/api/v1/app-conversations?ids=${hex}`, {
-      headers: owner.user.headers,
-    });
-
-    expect(jsonText(jsonList(await response.json())[0], 'conversation_url')).toBe(
-      `${agentServer(lasting)}/api/conversations/${hex}`,
-    );
-  });
-
   it('forwards WebSockets, with the key in the query or in the header', async () => {
     const sockets = agentServer(lasting).replace('http', 'ws') + '/sockets/bash-events';
     for (const [query, headers] of [
@@ -231,14 +218,10 @@ describe('the port of a sandbox', () => {
     expect(await statusAt(`${agentServer(sandbox)}${TOOLS}`, keyOf(moved))).toBe(404);
   });
 
-  it.each([
-    ['no key', {}, 401],
-    ["the user's own key for the service", 'service', 401],
-    ['the key of another sandbox', 'foreign', 401],
-  ])('opens nothing with %s', async (_, which, status) => {
-    const headers = which === 'service' ? owner.user.headers : which === 'foreign' ? keyOf(foreign) : {};
-
-    expect(await statusAt(`${agentServer(lasting)}${TOOLS}`, headers)).toBe(status);
+  it("opens nothing without a key, with the user's own for the service, or with that of another sandbox", async () => {
+    for (const headers of [{}, owner.user.headers, keyOf(foreign)]) {
+      expect(await statusAt(`${agentServer(lasting)}${TOOLS}`, headers)).toBe(401);
+    }
   });
 
   it('serves nothing of the service, whatever the address', async () => {
@@ -309,26 +292,14 @@ describe('the port of a sandbox', () => {
 });
 
 describe('the ports of several processes', () => {
-  it('are the same after a restart of the service', async () => {
+  it('are the same after a restart, unless another program has taken one meanwhile, which is told nothing', async () => {
     const service = await join();
     const owner = await client(service);
-    const [running, paused] = [await owner.running(), await owner.running()];
+    const [running, paused, sandbox] = [await owner.running(), await owner.running(), await owner.running()];
     await owner.pause(paused.id);
     await owner.reach(paused.id, 'PAUSED');
     await stop(service);
     expect(await isFree(agentServer(running))).toBe(true);
-
-    const again = new SandboxesClient((await join()).url, owner.user);
-    expect(agentServer(await again.reach(running.id, 'RUNNING'))).toBe(agentServer(running));
-    expect(await statusAt(`${agentServer(running)}${TOOLS}`, keyOf(running))).toBe(200);
-    expect(await statusAt(`${agentServer(paused)}${TOOLS}`, keyOf(paused))).toBe(503);
-  });
-
-  it('change when another program has taken one meanwhile, which is told nothing', async () => {
-    const service = await join();
-    const owner = await client(service);
-    const sandbox = await owner.running();
-    await stop(service);
     const heard: string[] = [];
     const thief = createServer((socket) => {
       socket.on('error', () => socket.destroy());
@@ -341,6 +312,9 @@ describe('the ports of several processes', () => {
     await startListening(thief, Number(new URL(agentServer(sandbox)).port));
 
     const again = new SandboxesClient((await join()).url, owner.user);
+    expect(agentServer(await again.reach(running.id, 'RUNNING'))).toBe(agentServer(running));
+    expect(await statusAt(`${agentServer(running)}${TOOLS}`, keyOf(running))).toBe(200);
+    expect(await statusAt(`${agentServer(paused)}${TOOLS}`, keyOf(paused))).toBe(503);
     const moved = await again.reach(sandbox.id, 'RUNNING');
     expect(agentServer(moved)).not.toBe(agentServer(sandbox));
     expect(await statusAt(`${agentServer(moved)}${TOOLS}`, keyOf(sandbox))).toBe(200);
@@ -349,11 +323,18 @@ describe('the ports of several processes', () => {
     );
   });
 
-  it('answer in the replica that holds them; the other one knows them, and takes over', async () => {
+  it('answer in the replica that holds them; the other one knows them, may remove one, and takes over', async () => {
     const [one, two] = [await join(), await join()];
     const owner = await client(one);
-    const sandbox = await owner.running();
+    const [sandbox, removed] = [await owner.running(), await owner.running()];
     const other = new SandboxesClient(two.url, owner.user);
+    await other.remove(removed.id);
+    await until(async () => (await statusAt(`${agentServer(removed)}${TOOLS}`, keyOf(removed))) === 404);
+    expect(await owner.get(removed.id)).toBeNull();
+    const ports = one.app.get(AgentServerPorts);
+    await ports.holdAll();
+    await ports.holdAll(performance.now() + GONE_MS);
+    await until(() => isFree(agentServer(removed)));
     // So it does not rest: it would be late where the first one is killed, and tells nothing.
     expect(await two.app.get(AgentServerPorts).holdAll()).toBe(true);
 
@@ -363,20 +344,6 @@ describe('the ports of several processes', () => {
       async () => (await statusAt(`${agentServer(sandbox)}${TOOLS}`, keyOf(sandbox)).catch(() => 0)) === 200,
     );
     expect(agentServer(await other.reach(sandbox.id, 'RUNNING'))).toBe(agentServer(sandbox));
-  });
-
-  it('say that the sandbox is gone, and close, when another replica removes it', async () => {
-    const [one, two] = [await join(), await join()];
-    const owner = await client(one);
-    const sandbox = await owner.running();
-    await new SandboxesClient(two.url, owner.user).remove(sandbox.id);
-
-    await until(async () => (await statusAt(`${agentServer(sandbox)}${TOOLS}`, keyOf(sandbox))) === 404);
-    expect(await owner.get(sandbox.id)).toBeNull();
-    const ports = one.app.get(AgentServerPorts);
-    await ports.holdAll();
-    await ports.holdAll(performance.now() + GONE_MS);
-    await until(() => isFree(agentServer(sandbox)));
   });
 
   it('are given to sandboxes that ran before there were any', async () => {

@@ -148,8 +148,12 @@ describe('GET /api/v1/users/me', () => {
     const expose = (headers: Record<string, string>) =>
       request(app.url).get(`${ME}?expose_secrets=true`).set(headers);
 
-    it('shows keys in clear for a running sandbox of the user', async () => {
+    it('alone shows keys in clear for a running sandbox of the user, and leaves an entry without a value', async () => {
       await storeSettings();
+      const hidden = await request(app.url).get(ME).set(both(user, sandbox)).expect(200);
+      expect(hidden.body.llm_api_key).toBe(MASK);
+      expect(await audit.find({ owner_user_id: user.id, action: 'settings.expose' })).toEqual([]);
+
       const { body, headers } = await expose(both(user, sandbox)).expect(200);
 
       expect(body).toMatchObject({
@@ -160,12 +164,6 @@ describe('GET /api/v1/users/me', () => {
         mcp_config: SETTINGS.mcp_config,
       });
       expect(headers['cache-control']).toBe('no-store');
-    });
-
-    it('leaves an entry of who has read what, and no value', async () => {
-      await storeSettings();
-      await expose(both(user, sandbox)).expect(200);
-
       const entries = await audit.find({ owner_user_id: user.id, action: 'settings.expose' });
       expect(entries).toMatchObject([
         {
@@ -184,14 +182,6 @@ describe('GET /api/v1/users/me', () => {
       expect(text).not.toContain('of-mona');
     });
 
-    it('shows nothing in clear without it, and leaves no entry', async () => {
-      await storeSettings();
-      const { body } = await request(app.url).get(ME).set(both(user, sandbox)).expect(200);
-
-      expect(body.llm_api_key).toBe(MASK);
-      expect(await audit.find({ owner_user_id: user.id, action: 'settings.expose' })).toEqual([]);
-    });
-
     it('needs the key of a sandbox', async () => {
       await storeSettings();
       const bearer = { Authorization: `Bearer ${user.key}` };
@@ -202,12 +192,11 @@ describe('GET /api/v1/users/me', () => {
       await expose({ 'X-Access-Token': user.key, ...sandbox.headers }).expect(200);
     });
 
-    it.each(['STARTING', 'PAUSING', 'PAUSED', 'ERROR', 'DELETING'] as const)(
-      'refuses a sandbox that is %s',
-      async (status) => {
+    it('refuses a sandbox that does not run', async () => {
+      for (const status of ['STARTING', 'PAUSING', 'PAUSED', 'ERROR', 'DELETING'] as const) {
         await expose(both(user, await insertSandboxRow(app.dataSource, user.id, status))).expect(401);
-      },
-    );
+      }
+    });
 
     it("refuses another user's sandbox", async () => {
       const other = await app.createUser();
@@ -265,18 +254,11 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
     expect(headers['cache-control']).toBe('no-store');
   });
 
-  it('returns an empty value too', async () => {
-    await request(app.url)
-      .post('/api/secrets')
-      .set(user.headers)
-      .send({ name: 'EMPTY', value: '' })
-      .expect(201);
+  it('returns an empty value too, and answers with problem documents', async () => {
+    const empty = { name: 'EMPTY', value: '' };
+    await request(app.url).post('/api/secrets').set(user.headers).send(empty).expect(201);
     const { text } = await request(app.url).get(pathOf(sandbox, '/EMPTY')).set(sandbox.headers).expect(200);
-
     expect(text).toBe('');
-  });
-
-  it('answers with problem documents', async () => {
     const { body, headers } = await request(app.url)
       .get(pathOf(sandbox, '/NO_SUCH'))
       .set({ ...sandbox.headers, Accept: 'application/problem+json' })
@@ -287,46 +269,29 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
     await request(app.url).get(pathOf(sandbox, '/1X')).set(sandbox.headers).expect(422);
   });
 
-  describe.each(['', '/DEPLOY_KEY'])('at ...secrets%s', (name) => {
-    it.each(['STARTING', 'PAUSED', 'ERROR', 'DELETING'] as const)(
-      'refuses a sandbox that is %s',
-      async (status) => {
-        const other = await insertSandboxRow(app.dataSource, user.id, status);
-        await request(app.url).get(pathOf(other, name)).set(other.headers).expect(401);
-      },
-    );
-
-    it('refuses the key of another sandbox', async () => {
+  it.each(['', '/DEPLOY_KEY'])(
+    'refuses at ...secrets%s what is no running sandbox, or another one',
+    async (name) => {
+      for (const status of ['STARTING', 'PAUSED', 'ERROR', 'DELETING'] as const) {
+        const resting = await insertSandboxRow(app.dataSource, user.id, status);
+        await request(app.url).get(pathOf(resting, name)).set(resting.headers).expect(401);
+      }
       const other = await insertSandboxRow(app.dataSource, user.id);
       const { body } = await request(app.url).get(pathOf(sandbox, name)).set(other.headers).expect(403);
-
       expect(body.detail).toBe('The key belongs to another sandbox.');
       await request(app.url)
         .get(pathOf({ id: 'unknown' }, name))
         .set(sandbox.headers)
         .expect(403);
-    });
-  });
+    },
+  );
 
   describe('of conversations that were started with names of secrets', () => {
-    const start = (names: string[] | null | undefined, userId = user.id) =>
+    const start = (limits: Partial<StartRequest>, userId = user.id) =>
       new ConversationRows(app).startTask(userId, {
         sandboxId: sandbox.id,
-        request: { ...sampleStartRequest(), ...(names !== undefined && { secret_names: names }) },
+        request: sampleStartRequest(limits),
       });
-    it.each([
-      ['read' as const, ['DEPLOY_KEY']],
-      ['none' as const, ['DEPLOY_KEY']],
-      ['write' as const, ['DEPLOY_KEY', 'GITHUB_TOKEN']],
-    ])('has git tokens only with the right to push: %s', async (git, expected) => {
-      await new ConversationRows(app).startTask(user.id, {
-        sandboxId: sandbox.id,
-        request: { ...sampleStartRequest(), git },
-      });
-      expect(await listed()).toEqual(expected);
-      const found = expected.includes('GITHUB_TOKEN') ? 200 : 404;
-      expect([await status('GITHUB_TOKEN'), await status('github_token')]).toEqual([found, found]);
-    });
 
     const listed = async (): Promise<string[]> => {
       const { body } = await request(app.url).get(pathOf(sandbox)).set(sandbox.headers).expect(200);
@@ -339,27 +304,20 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
           .set(sandbox.headers)
       ).status;
 
-    it.each([
-      [[['DEPLOY_KEY']], ['DEPLOY_KEY']],
-      [[['GITHUB_TOKEN']], ['GITHUB_TOKEN']],
-      [[[]], []],
-      [[['NONE']], []],
-      [[['DEPLOY_KEY'], []], ['DEPLOY_KEY']],
+    it.each<[Partial<StartRequest>[], string[]]>([
+      [[{ secret_names: ['NONE'] }], []],
+      [[{ git: 'read' }], ['DEPLOY_KEY']],
       [
-        [['DEPLOY_KEY'], ['GITHUB_TOKEN', 'DEPLOY_KEY']],
+        [{ secret_names: ['DEPLOY_KEY'] }, { secret_names: ['GITHUB_TOKEN'] }],
         ['DEPLOY_KEY', 'GITHUB_TOKEN'],
       ],
       [
-        [['DEPLOY_KEY'], null],
+        [{ secret_names: [] }, {}],
         ['DEPLOY_KEY', 'GITHUB_TOKEN'],
       ],
-      [
-        [[], undefined],
-        ['DEPLOY_KEY', 'GITHUB_TOKEN'],
-      ],
-    ])('%j shows %j, and no value of another', async (lists, expected) => {
-      for (const names of lists) {
-        await start(names);
+    ])('%j shows %j, and no value of another', async (all, expected) => {
+      for (const limits of all) {
+        await start(limits);
       }
 
       expect(await listed()).toEqual(expected);
@@ -395,13 +353,13 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
       for (const name of ['DEPLOY_KEY', 'GITHUB_TOKEN']) {
         expect(await status(name)).toBe(left.includes(name) ? 200 : 404);
       }
-      await start(null);
+      await start({});
       expect(await listed()).toEqual(['DEPLOY_KEY', 'GITHUB_TOKEN']);
     });
 
     it('asks only the starts of its own user', async () => {
-      await start(['DEPLOY_KEY']);
-      await start(null, (await app.createUser()).id);
+      await start({ secret_names: ['DEPLOY_KEY'] });
+      await start({}, (await app.createUser()).id);
 
       expect(await listed()).toEqual(['DEPLOY_KEY']);
     });

@@ -209,22 +209,32 @@ describe('a sandbox with rules about what it may reach', () => {
   });
 });
 
-it('pauses sandboxes whose rules have come or gone while the service was away', async () => {
+it('pauses sandboxes whose rules have come or gone, or whose credentials are elsewhere, since the service was away', async () => {
   const database = await createTestDatabase();
   const machine = new InProcessSandboxBackend();
+  const RULES = { SANDBOX_EGRESS: '{}' };
   const serve = async (rules: object): Promise<TestApp> =>
-    await createTestApp({ ...rules }, database.url, { sandboxBackend: machine });
+    await createTestApp({ SANDBOX_CREDENTIALS: 'inside', ...rules }, database.url, {
+      sandboxBackend: machine,
+    });
   let service = await serve({});
   const owner = await service.createUser();
   const { id } = await new SandboxesClient(service.url, owner).running();
-  for (const rules of [{ SANDBOX_EGRESS: '{}' }, {}, { SANDBOX_EGRESS: '{}' }]) {
+  const outside = { ...RULES, SANDBOX_CREDENTIALS: 'outside' };
+  for (const [rules, isOnlyWay, authority] of [
+    [RULES, true, null],
+    [outside, true, expect.stringContaining('BEGIN CERTIFICATE')],
+    [{}, undefined, undefined],
+    [RULES, true, null],
+  ] as const) {
     await service.close();
     service = await serve(rules);
     const sandboxes = new SandboxesClient(service.url, owner);
     await sandboxes.reach(id, 'PAUSED');
     await sandboxes.call('POST', `/${id}/resume`);
     await sandboxes.reach(id, 'RUNNING');
-    expect(machine.boxes.get(id)?.launch.egress !== undefined).toBe('SANDBOX_EGRESS' in rules);
+    const { egress } = machine.boxes.get(id)?.launch ?? {};
+    expect([egress?.isOnlyWay, egress?.authority]).toEqual([isOnlyWay, authority]);
   }
   await service.close();
   service = await serve({ SANDBOX_EGRESS: '{"deny":["evil.example"]}' });

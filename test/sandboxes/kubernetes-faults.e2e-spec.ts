@@ -1,6 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KubernetesSandboxBackend } from '@slipway/sandboxes/kubernetes/kubernetes.backend.js';
 import { sandboxObjectName } from '../../packages/sandboxes/src/kubernetes/sandbox-manifest.js';
@@ -13,6 +11,7 @@ import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
 import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
 import { sandboxLaunch } from '../support/sandbox-launch.js';
 import { until } from '../support/until.js';
+import { useCluster } from '../support/use-cluster.js';
 
 const SANDBOXES = '/apis/agents.x-k8s.io/v1beta1/namespaces/agents/sandboxes';
 const PODS = '/api/v1/namespaces/agents/pods';
@@ -25,18 +24,14 @@ const isAny = (request: string) => !request.includes('?watch');
 
 describe('sandboxes on an API server with faults', () => {
   let cluster: FakeKubernetes;
-  let folder: string;
+  const test = useCluster();
   let port: number;
   let kubeconfig: string;
   let backend: KubernetesSandboxBackend;
   let changes: number;
 
   beforeEach(async () => {
-    cluster = new FakeKubernetes();
-    port = await cluster.listen();
-    folder = await mkdtemp(path.join(tmpdir(), 'kubernetes-faults-'));
-    kubeconfig = path.join(folder, 'config');
-    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port));
+    ({ cluster, port, kubeconfig } = test);
     backend = new KubernetesSandboxBackend({
       ...KUBERNETES_OPTIONS,
       kubeconfig,
@@ -52,11 +47,7 @@ describe('sandboxes on an API server with faults', () => {
     await until(() => cluster.watching === 2);
   });
 
-  afterEach(async () => {
-    await backend.disconnect();
-    await cluster.close();
-    await rm(folder, { recursive: true, maxRetries: 10 });
-  });
+  afterEach(() => backend.disconnect());
 
   /** A stock agent server: its start needs no attach. */
   const launch = (): SandboxLaunch =>
@@ -111,16 +102,6 @@ describe('sandboxes on an API server with faults', () => {
     await backend.start(one, SIGNAL);
     await until(async () => (await listed()).includes(`${one.id} running`));
     expect(await listed()).toHaveLength(2);
-  });
-
-  it('lists with the credentials that have replaced those that it has read', async () => {
-    await backend.start(launch(), SIGNAL);
-    cluster.token = 'the-next';
-    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port, cluster.token));
-    cluster.breakWatches();
-    await until(() => cluster.watching === 0);
-    await until(async () => (await backend.list()).length === 1 && cluster.watching === 2);
-    expect(await listed()).toHaveLength(1);
   });
 
   it('says that its credentials are not accepted', async () => {
@@ -293,7 +274,7 @@ describe('sandboxes on an API server with faults', () => {
     });
   const NO_VOLUME_YET = unscheduled(UNBOUND);
 
-  it('waits for a volume that its provisioner makes', async () => {
+  it('waits for a volume that its provisioner makes, and says why it made none', async () => {
     const { podStatus } = cluster;
     cluster.podStatus = NO_VOLUME_YET;
     const one = launch();
@@ -306,21 +287,16 @@ describe('sandboxes on an API server with faults', () => {
     await until(() => said.length === 2);
     setStatus(one.id, podStatus);
     await starting;
+    const other = launch();
+    cluster.podStatus = NO_VOLUME_YET;
+    volumeEvent(other.id, 'ProvisioningFailed', 'volume limit (10) has been reached');
+    await expect(backend.start(other, SIGNAL)).rejects.toThrow(
+      /\(its volume is not there yet: volume limit \(10\) has been reached;/,
+    );
     expect(said).toEqual([
       'its volume is not there yet: Waiting for a volume to be created',
       'its volume is not there yet: External provisioner is provisioning volume',
     ]);
-  });
-
-  it('says why its provisioner made no volume', async () => {
-    cluster.podStatus = NO_VOLUME_YET;
-    const one = launch();
-    volumeEvent(one.id, 'ExternalProvisioning', 'Waiting for a volume to be created');
-    volumeEvent(one.id, 'Provisioning', 'External provisioner is provisioning volume');
-    volumeEvent(one.id, 'ProvisioningFailed', 'volume limit (10) has been reached');
-    await expect(backend.start(one, SIGNAL)).rejects.toThrow(
-      /\(its volume is not there yet: volume limit \(10\) has been reached;/,
-    );
   });
 
   it('waits for accounts, rights and a node where the API server has just been away', async () => {
@@ -372,23 +348,19 @@ describe('sandboxes on an API server with faults', () => {
     containerStatuses: [{ name: 'agent', state: { terminated } }],
   });
 
-  it('starts again what its node has killed while it started', async () => {
-    cluster.nextPodStatuses.push(killed({ exitCode: 137, reason: 'Error' }), killed({ exitCode: 143 }));
+  const rejected = (reason: string) => ({ phase: 'Failed', reason, message: 'Pod was rejected: …' });
+
+  it.each([
+    ['killed', [killed({ exitCode: 137, reason: 'Error' }), killed({ exitCode: 143 })]],
+    ['rejected', [rejected('OutOfpods'), rejected('NodeShutdown')]],
+    ['rejected for another reason', [rejected('UnexpectedAdmissionError'), rejected('Evicted')]],
+  ])('starts again what its node has %s while it started', async (_how, statuses) => {
+    cluster.nextPodStatuses.push(...statuses);
     const one = launch();
     await backend.start(one, SIGNAL);
     expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
     expect(cluster.nextPodStatuses).toEqual([]);
   });
-
-  it.each(['OutOfpods', 'NodeShutdown', 'UnexpectedAdmissionError', 'Evicted'])(
-    'starts again what its node has rejected: %s',
-    async (reason) => {
-      cluster.nextPodStatuses.push({ phase: 'Failed', reason, message: 'Pod was rejected: …' });
-      const one = launch();
-      await backend.start(one, SIGNAL);
-      expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
-    },
-  );
 
   it.each([
     ['ends by itself', { exitCode: 7, reason: 'Error' }],

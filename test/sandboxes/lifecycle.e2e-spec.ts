@@ -63,7 +63,7 @@ describe('the life of a sandbox', () => {
   };
 
   describe('start', () => {
-    it('is an error with its cause when the backend refuses', async () => {
+    it('is an error with its cause when the backend refuses, and possible again by a resume', async () => {
       backend.script.failure = 'The image mine:1 is not there.';
       const { id } = await me.create();
 
@@ -72,6 +72,9 @@ describe('the life of a sandbox', () => {
         session_api_key: null,
         exposed_urls: null,
       });
+      backend.script.failure = null;
+      expect(await me.resume(id)).toBe(200);
+      expect(await me.reach(id, 'RUNNING')).toMatchObject({ status_detail: null });
     });
 
     it('is an error at once when the program ends, with exit code and last lines', async () => {
@@ -112,16 +115,6 @@ describe('the life of a sandbox', () => {
       expect((await me.reach(id, 'ERROR')).status_detail).toContain('longer than 60 s');
     });
 
-    it('is possible again by a resume after an error', async () => {
-      backend.script.failure = 'Not yet.';
-      const { id } = await me.create();
-      await me.reach(id, 'ERROR');
-      backend.script.failure = null;
-
-      expect(await me.resume(id)).toBe(200);
-      expect(await me.reach(id, 'RUNNING')).toMatchObject({ status_detail: null });
-    });
-
     it('is MISSING when its files are gone', async () => {
       const { id } = await me.running();
       await me.pause(id);
@@ -150,19 +143,7 @@ describe('the life of a sandbox', () => {
       await until(() => told.includes('a-host-of-nobody'));
     });
 
-    it('interrupts a start', async () => {
-      const id = await heldStart();
-
-      expect(await me.pause(id)).toBe(200);
-      await until(async () => (await rowOf(id)).status === 'PAUSED');
-      expect(backend.boxes.has(id)).toBe(false);
-
-      backend.script.gate = null;
-      await me.resume(id);
-      await me.reach(id, 'RUNNING');
-    });
-
-    it('is shown and answered once the backend has stopped it, and not before', async () => {
+    it('is shown, answered and announced once the backend has stopped it, and not before', async () => {
       const { id, exposed_urls: urls, session_api_key: key } = await me.running();
       const { gate, answer } = await heldPause(id);
       expect(backend.box(id).server).not.toBeNull();
@@ -176,9 +157,11 @@ describe('the life of a sandbox', () => {
         exposed_urls: null,
         session_api_key: null,
       });
+      await until(() => heardOf(id).includes('stopped'));
+      expect(heardOf(id)).toEqual(['running', 'before reachable', 'stopped']);
     });
 
-    it('of a start is shown as STARTING until then', async () => {
+    it('of a start interrupts it, and is shown as STARTING until then', async () => {
       const id = await heldStart();
       const gate = Promise.withResolvers<void>();
       backend.pauseGate = gate.promise;
@@ -192,7 +175,10 @@ describe('the life of a sandbox', () => {
       gate.resolve();
       expect(await answer).toBe(200);
       expect(await me.get(id)).toMatchObject({ status: 'PAUSED' });
+      expect(backend.boxes.has(id)).toBe(false);
       backend.script.gate = null;
+      await me.resume(id);
+      await me.reach(id, 'RUNNING');
     });
 
     it('is superseded by a resume', async () => {
@@ -220,14 +206,6 @@ describe('the life of a sandbox', () => {
       expect((await me.reach(id, 'ERROR')).status_detail).toContain('could not be stopped: The engine');
       expect(await answer).toBe(200);
     });
-
-    it('is announced to listeners, before and after', async () => {
-      const { id } = await me.running();
-      await me.pause(id);
-      await until(() => heardOf(id).includes('stopped'));
-
-      expect(heardOf(id)).toEqual(['running', 'before reachable', 'stopped']);
-    });
   });
 
   describe('removal', () => {
@@ -247,17 +225,6 @@ describe('the life of a sandbox', () => {
       gate.resolve();
 
       await until(async () => (await rows(id)).length === 0);
-      expect(backend.boxes.has(id)).toBe(false);
-    });
-
-    it('works after an error', async () => {
-      const { id } = await me.running();
-      await backend.end(id, { code: 1, signal: null, outOfMemory: false });
-      await reconcile();
-      await me.reach(id, 'ERROR');
-      await me.remove(id);
-      await until(async () => (await rows(id)).length === 0);
-
       expect(backend.boxes.has(id)).toBe(false);
     });
 
@@ -285,7 +252,7 @@ describe('the life of a sandbox', () => {
   });
 
   describe('reconciliation with the backend', () => {
-    it('finds a program that ended by itself', async () => {
+    it('finds a program that ended by itself, whose sandbox can be removed', async () => {
       const { id } = await me.running();
       await backend.end(id, { code: 137, signal: null, outOfMemory: true });
       await reconcile();
@@ -297,6 +264,9 @@ describe('the life of a sandbox', () => {
       });
       expect(heardOf(id)).toEqual(['running', 'stopped']);
       expect(await app.app.get(RunningSandboxQueries).target(id)).toBeNull();
+      await me.remove(id);
+      await until(async () => (await rows(id)).length === 0);
+      expect(backend.boxes.has(id)).toBe(false);
     });
 
     it('finds a sandbox that is gone', async () => {
@@ -438,20 +408,6 @@ describe('the life of a sandbox', () => {
       await me.reach(id, 'RUNNING');
     });
 
-    it('stops what runs against its row', async () => {
-      const { id } = await me.running();
-      await me.pause(id);
-      await until(async () => {
-        const { status, lease_owner: worker } = await rowOf(id);
-        return status === 'PAUSED' && worker === null;
-      });
-      await backend.move(id);
-      await reconcile();
-
-      expect(backend.box(id).server === null).toBe(true);
-      expect((await rowOf(id)).lease_owner).toBeNull();
-    });
-
     it('ends what takes room in place of a program that has ended', async () => {
       const { id } = await me.running();
       backend.replaced.add(id);
@@ -487,6 +443,7 @@ describe('the life of a sandbox', () => {
       gate.resolve();
       await until(() => backend.box(stopping).server === null);
       expect(backend.calls.slice(before).filter((call) => call === `pause ${stopping}`)).toHaveLength(1);
+      expect((await rowOf(stopping)).lease_owner).toBeNull();
     });
 
     it('removes old orphans only', async () => {
@@ -525,7 +482,7 @@ describe('the life of a sandbox', () => {
     });
   });
 
-  it('knows a sandbox by its key, and whether it runs', async () => {
+  it('knows a sandbox by its key, and whether it runs, and keeps no key in clear', async () => {
     const { id } = await me.running();
     const keys = app.app.get(SandboxKeyQueries);
     const key = backend.box(id).launch.sessionKey;
@@ -535,18 +492,11 @@ describe('the life of a sandbox', () => {
     expect(await keys.find(`${key}x`)).toBeNull();
     await me.pause(id);
     expect(await keys.find(key)).toEqual({ ...found, running: false });
-  });
-
-  it('keeps no key in clear', async () => {
-    const { id } = await me.running();
-    const key = backend.box(id).launch.sessionKey;
-    const [row] = await app.dataSource.query<{ text: string }[]>(
-      'SELECT sandboxes::text AS text FROM sandboxes WHERE id = $1',
-      [id],
-    );
-
-    expect(row?.text).toContain(id);
-    expect(row?.text).not.toContain(key);
+    const [row] = await app.dataSource.query('SELECT sandboxes::text AS text FROM sandboxes WHERE id = $1', [
+      id,
+    ]);
+    expect(row.text).toContain(id);
+    expect(row.text).not.toContain(key);
   });
 
   interface Row {

@@ -7,12 +7,13 @@ import {
   mcpServerEntries,
 } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
-import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
+import type { RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { egressPolicy } from '../support/egress-policy.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
 import { githubApp } from '../support/github-app.js';
+import { runningSandbox } from '../support/running-sandbox.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
 
@@ -44,11 +45,7 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
     owner = await app.createUser();
     await standIn();
     const { id } = await new SandboxesClient(app.url, owner).running();
-    const found = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
-    if (found === null) {
-      throw new Error('the sandbox does not run');
-    }
-    target = found;
+    target = await runningSandbox(app, id);
   });
 
   const standIn = async (): Promise<void> => {
@@ -67,7 +64,7 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
     return await (await outside().concealer(target)).text(credential?.password ?? '', [ADDRESS]);
   };
 
-  it('holds a placeholder of its form, whose value goes towards the one repository alone', async () => {
+  it('holds a placeholder for the one repository, behind which the next token stands, and that which its user stores', async () => {
     const placeholder = await prepared();
     const token = [...github.issued.keys()].at(-1) ?? '';
     expect(token).toMatch(/^ghs_.{16}/);
@@ -80,10 +77,12 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
         hosts: expect.arrayContaining([{ host: 'github.com', paths: ['/octo/app.git/*', '/octo/app/*'] }]),
       }),
     ]);
-  });
+    const paths = ['/api/settings', '/api/v1/secrets/search', `/api/v1/sandboxes?id=${target.sandboxId}`];
+    for (const path of paths) {
+      const { text } = await request(app.url).get(path).set(owner.headers).expect(200);
+      expect(text).not.toMatch(/ghs_/);
+    }
 
-  it('goes on past the end of a token: the next one stands behind the same placeholder', async () => {
-    const placeholder = await prepared();
     const [first] = await injections();
     app.clock.advance(55 * MINUTE_MS);
     const [second] = await injections();
@@ -91,6 +90,11 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
     expect(second?.value).toMatch(/^ghs_/);
     expect(second?.value).not.toBe(first?.value);
     expect(await prepared()).toBe(placeholder);
+
+    await storeProviderToken(app, owner, 'github', 'ghp_abcdefghijklmnopqrstuvwxyz0123456789');
+    expect(await injections()).toMatchObject([
+      { placeholder, value: 'ghp_abcdefghijklmnopqrstuvwxyz0123456789' },
+    ]);
   });
 
   it('gets nothing once its user asks for that no more, may not, or the installation is suspended', async () => {
@@ -108,14 +112,6 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
     expect(await injections()).toHaveLength(1);
     await request(app.url).post('/api/unset-provider-tokens').set(owner.headers).expect(200);
     expect(await injections()).toEqual([]);
-  });
-
-  it('goes on by the token that its user stores meanwhile', async () => {
-    const placeholder = await prepared();
-    await storeProviderToken(app, owner, 'github', 'ghp_abcdefghijklmnopqrstuvwxyz0123456789');
-    expect(await injections()).toMatchObject([
-      { placeholder, value: 'ghp_abcdefghijklmnopqrstuvwxyz0123456789' },
-    ]);
   });
 
   it('gives its agent a credential for its repository alone, and the same as GITHUB_TOKEN', async () => {
@@ -160,14 +156,5 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
     expect(shown).not.toContain(token);
     const [injection] = await injections();
     expect(shown.split(injection?.placeholder ?? '-')).toHaveLength(4);
-  });
-
-  it('has no token of an installation in its answers', async () => {
-    await prepared();
-    const paths = ['/api/settings', '/api/v1/secrets/search', `/api/v1/sandboxes?id=${target.sandboxId}`];
-    for (const path of paths) {
-      const { text } = await request(app.url).get(path).set(owner.headers).expect(200);
-      expect(text).not.toMatch(/ghs_/);
-    }
   });
 });

@@ -13,12 +13,13 @@ import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installati
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
-import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
+import type { RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { egressPolicy } from '../support/egress-policy.js';
+import { runningSandbox } from '../support/running-sandbox.js';
 import { StartsClient } from '../support/starts-client.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -77,11 +78,7 @@ const settings = async (members: object): Promise<void> => {
 const started = async (given: Partial<StartRequest> = {}): Promise<RunningSandbox> => {
   const starts = new StartsClient(app, owner);
   const { sandboxId } = await starts.reached(await starts.start(given), 'READY');
-  const found = await app.app.get(RunningSandboxQueries, { strict: false }).target(sandboxId ?? '');
-  if (found === null) {
-    throw new Error('the sandbox does not run');
-  }
-  return found;
+  return await runningSandbox(app, sandboxId);
 };
 const injections = async ({ sandboxId }: RunningSandbox, value = VALUE): Promise<EgressInjection[]> =>
   (await egressPolicy(app, backend, sandboxId)).injections.filter((each) => each.value === value);
@@ -110,23 +107,8 @@ beforeEach(async () => {
 });
 
 describe('a secret with hosts', () => {
-  it('whose value a replica of the release before has emptied takes nothing else away', async () => {
-    const hosts = ['api.stripe.com'];
-    await store({ name: 'EMPTIED', value: OTHER_VALUE, hosts });
-    await store({ name: 'STRIPE_KEY', value: VALUE, hosts });
-    const target = await started();
-    expect(await injections(target, OTHER_VALUE)).toHaveLength(1);
-    const empty = app.app
-      .get(SecretCipher, { strict: false })
-      .encrypt('', customSecretBinding(owner.id, 'EMPTIED'));
-    await app.dataSource.query(
-      "UPDATE custom_secrets SET value = $2 WHERE user_id = $1 AND name = 'EMPTIED'",
-      [owner.id, empty],
-    );
-    expect(await injections(target)).toHaveLength(1);
-  });
-
-  it('is a placeholder in a sandbox, and its value is put in by its rule', async () => {
+  it('is a placeholder in a sandbox, and its value is put in by its rule, also beside one that is empty', async () => {
+    await store({ name: 'EMPTIED', value: OTHER_VALUE, hosts: ['api.stripe.com'] });
     await store({
       name: 'STRIPE_KEY',
       value: VALUE,
@@ -152,6 +134,15 @@ describe('a secret with hosts', () => {
     ]);
     const { secrets } = await given(target);
     expect(secrets).toMatchObject({ STRIPE_KEY: { value: shown } });
+
+    expect(await injections(target, OTHER_VALUE)).toHaveLength(1);
+    // A replica of the release before may have emptied a value.
+    const cipher = app.app.get(SecretCipher, { strict: false });
+    await app.dataSource.query(
+      "UPDATE custom_secrets SET value = $2 WHERE user_id = $1 AND name = 'EMPTIED'",
+      [owner.id, cipher.encrypt('', customSecretBinding(owner.id, 'EMPTIED'))],
+    );
+    expect(await injections(target)).toHaveLength(1);
   });
 
   it('counts as it is stored now: value, hosts and header, until it is deleted', async () => {
@@ -206,31 +197,10 @@ describe('a secret with hosts', () => {
     expect(await injections(target, OTHER_VALUE)).toHaveLength(1);
   });
 
-  it('is its own placeholder, though a git token or the key of a model is the same text', async () => {
+  it('is its own placeholder in all that tools, tool servers and agents are told by a name of it', async () => {
     await store({ name: 'SAME', value: LLM.llm_api_key, hosts: ['a.example'] });
-    const target = await started();
-    const shown = await asked(target, 'SAME');
-    const all = await injections(target, LLM.llm_api_key);
-    expect(new Set(all.map(({ hosts }) => hosts[0]?.host))).toEqual(new Set(['a.example', 'api.openai.com']));
-    expect(all.find(({ placeholder }) => placeholder === shown)?.hosts).toEqual([{ host: 'a.example' }]);
-  });
-
-  it("is a placeholder in the variables that the operator's list gives an agent", async () => {
     await store({ name: 'PAY_KEY', value: VALUE, hosts: ['a.example'] });
-    const target = await started();
-    const shown = await asked(target, 'PAY_KEY');
-    const { secrets } = await given(target, 'acp:payer');
-    expect(secrets).toMatchObject({ PAY_KEY: { value: shown }, KEY: { value: `key:${shown}` } });
-  });
-
-  it('answers by its other name too, which the SDK has for git tokens', async () => {
-    await store({ name: 'GITHUB_TOKEN', value: VALUE, hosts: ['github.example'] });
-    const target = await started();
-    expect(await asked(target, 'github_token')).toBe(await asked(target, 'GITHUB_TOKEN'));
-    expect(await asked(target, 'github_token')).not.toContain(VALUE);
-  });
-
-  it('is a placeholder in what tool servers are told by its name, of whatever length it is', async () => {
+    await store({ name: 'GITHUB_TOKEN', value: OTHER_VALUE, hosts: ['github.example'] });
     await store({ name: 'SHORT', value: 'hush', hosts: ['a.example'] });
     await settings({
       mcp_config: {
@@ -241,12 +211,24 @@ describe('a secret with hosts', () => {
       },
     });
     const target = await started();
-    const shown = await asked(target, 'SHORT');
-    const { mcp_config: servers } = await given(target);
-    expect(servers).toMatchObject({
-      files: { args: [`--key=${shown}`], env: { K: shown } },
-      shttp_0: { headers: { Authorization: `Bearer ${shown}` } },
+
+    const same = await asked(target, 'SAME');
+    const all = await injections(target, LLM.llm_api_key);
+    expect(new Set(all.map(({ hosts }) => hosts[0]?.host))).toEqual(new Set(['a.example', 'api.openai.com']));
+    expect(all.find(({ placeholder }) => placeholder === same)?.hosts).toEqual([{ host: 'a.example' }]);
+    const short = await asked(target, 'SHORT');
+    expect((await given(target)).mcp_config).toMatchObject({
+      files: { args: [`--key=${short}`], env: { K: short } },
+      shttp_0: { headers: { Authorization: `Bearer ${short}` } },
     });
+    const paying = await asked(target, 'PAY_KEY');
+    expect((await given(target, 'acp:payer')).secrets).toMatchObject({
+      PAY_KEY: { value: paying },
+      KEY: { value: `key:${paying}` },
+    });
+    // The SDK has another name for git tokens.
+    expect(await asked(target, 'github_token')).toBe(await asked(target, 'GITHUB_TOKEN'));
+    expect(await asked(target, 'github_token')).not.toContain(OTHER_VALUE);
   });
 });
 
@@ -322,9 +304,9 @@ describe('keys of an agent of the operator’s list', () => {
     const starts = new StartsClient(app, owner);
     const { notes, sandboxId } = await starts.reached(await starts.start({ agent: `acp:${name}` }), 'READY');
     expect(notes.join('\n')).toMatch(words);
-    const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(sandboxId ?? '');
-    expect(JSON.stringify(target && (await given(target, `acp:${name}`)))).toContain(LLM.llm_api_key);
-    expect(target && (await injections(target, LLM.llm_api_key))).toEqual([]);
+    const target = await runningSandbox(app, sandboxId);
+    expect(JSON.stringify(await given(target, `acp:${name}`))).toContain(LLM.llm_api_key);
+    expect(await injections(target, LLM.llm_api_key)).toEqual([]);
   });
 });
 
@@ -353,7 +335,7 @@ describe('what the organization shares', () => {
   const placesOf = async (target: RunningSandbox, value: string): Promise<unknown> =>
     (await injections(target, value)).map(({ hosts }) => hosts.map(({ host }) => host));
 
-  it('stays outside of the sandboxes of members, and goes to its hosts as they are stored now', async () => {
+  it('stays outside of the sandboxes of members, and goes to its hosts alone, whatever a member sets', async () => {
     const target = await started();
     const sent = await given(target);
     const [injection] = await injections(target);
@@ -364,10 +346,7 @@ describe('what the organization shares', () => {
     expect(await placesOf(target, KEY)).toEqual([['llm.example.com']]);
     await asAdmin('put', `${SECRETS}/TEAM`, { hosts: ['b.example'] }).expect(200);
     expect(await placesOf(target, VALUE)).toEqual([['b.example']]);
-  });
 
-  it('goes nowhere else by what a member sets: an address, a tool server, a secret of the same name', async () => {
-    const target = await started();
     await settings({
       llm_base_url: 'https://mine.example/v1',
       llm_model: 'openai/m',
@@ -376,7 +355,7 @@ describe('what the organization shares', () => {
     const other = await started();
     for (const each of [target, other]) {
       expect(await placesOf(each, KEY)).toEqual([]);
-      expect(await placesOf(each, VALUE)).toEqual([['a.example']]);
+      expect(await placesOf(each, VALUE)).toEqual([['b.example']]);
       expect(JSON.stringify(await given(each))).not.toContain(VALUE);
     }
 
@@ -394,9 +373,8 @@ describe('keys of tool servers that have an address, and of the search', () => {
     search: 'tvly-0123456789abcdef',
     command: 'cmd-0123456789abcdef',
   };
-  let target: RunningSandbox;
 
-  beforeEach(async () => {
+  async function begun(): Promise<RunningSandbox> {
     await store({ name: 'TEAM_KEY', value: KEYS.header });
     await settings({
       search_api_key: KEYS.search,
@@ -409,10 +387,11 @@ describe('keys of tool servers that have an address, and of the search', () => {
     const headers = { 'X-Team': '${secret:TEAM_KEY}', Accept: 'application/json' };
     const mcp_config = { team: { url: 'http://team.example/mcp', headers } };
     await send('post', '/api/v1/settings', { agent_settings_diff: { mcp_config } }).expect(200);
-    target = await started();
-  });
+    return await started();
+  }
 
-  it('are placeholders in a sandbox, which become values towards their own server alone', async () => {
+  it('are placeholders, which become values towards their own server alone, and none once that has gone', async () => {
+    const target = await begun();
     const { mcp_config: servers, search_api_key: search } = await given(target);
     const sent = JSON.stringify({ servers, search });
     for (const key of [KEYS.bearer, KEYS.header, KEYS.query, KEYS.search]) {
@@ -445,9 +424,7 @@ describe('keys of tool servers that have an address, and of the search', () => {
       [true, [{ host: 'api.tavily.com', paths: ['/*'] }], ['authorization'], undefined],
     ]);
     expect(await injections(target, KEYS.command)).toEqual([]);
-  });
 
-  it('count as they are stored now, and no more once their server has gone', async () => {
     const [before] = await injections(target, KEYS.bearer);
     const changed = { url: 'https://linear.example:8443/mcp', api_key: `${KEYS.bearer}-new` };
     await settings({

@@ -6,11 +6,12 @@ import request from 'supertest';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
-import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
+import type { RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { builtRequest } from '../support/built-request.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { egressPolicy } from '../support/egress-policy.js';
+import { runningSandbox } from '../support/running-sandbox.js';
 import { StartsClient } from '../support/starts-client.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -50,11 +51,7 @@ describe('a stock agent server whose credentials stay outside', () => {
   const started = async (): Promise<{ task: StartTask; target: RunningSandbox }> => {
     const starts = new StartsClient(app, owner);
     const task = await starts.reached(await starts.start(), 'READY');
-    const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(task.sandboxId ?? '');
-    if (target === null) {
-      throw new Error('the sandbox does not run');
-    }
-    return { task, target };
+    return { task, target: await runningSandbox(app, task.sandboxId) };
   };
   const sentTo = async (target: RunningSandbox): Promise<string> => {
     const outside = app.app.get(OutsideCredentials, { strict: false });

@@ -48,15 +48,18 @@ describe('a sandbox with rules, whose credentials are outside', () => {
   const policyOf = async (user: TestUser, body: object): Promise<EgressPolicy> =>
     await egressPolicy(app, backend, (await begun(user, body)).sandboxId);
 
-  it.each<[string, string]>([
-    ['POST https://api.openai.com/v1/chat/completions', 'own'],
-    ['GET https://api.openai.com/dashboard', 'path'],
-    ['GET https://api.github.com/gists', 'rule'],
-    ['GET https://gist.github.com/eve/1', 'rule'],
-    ['GET https://gitlab.com/eve/app', 'rule'],
-    ['GET https://registry.npmjs.org/left-pad', 'open'],
-  ])('lets pass what its agent needs, and nothing else of these hosts: %s', async (asked, how) => {
-    expect(decided(await policyOf(await member(), { egress: RULES }), asked)).toBe(how);
+  it('lets pass what its agent needs, and nothing else of these hosts', async () => {
+    const policy = await policyOf(await member(), { egress: RULES });
+    for (const [asked, how] of [
+      ['POST https://api.openai.com/v1/chat/completions', 'own'],
+      ['GET https://api.openai.com/dashboard', 'path'],
+      ['GET https://api.github.com/gists', 'rule'],
+      ['GET https://gist.github.com/eve/1', 'rule'],
+      ['GET https://gitlab.com/eve/app', 'rule'],
+      ['GET https://registry.npmjs.org/left-pad', 'open'],
+    ] as const) {
+      expect([asked, decided(policy, asked)]).toEqual([asked, how]);
+    }
   });
 
   it('works in its own repository alone, with a token of its own or none', async () => {

@@ -4,7 +4,7 @@ import { DatabaseNotifications } from '../../src/database/notifications/database
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { HostRegistry } from '../../src/v1/sandboxes/host-identity.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
-import { SandboxEvents, SANDBOXES_CHANNEL } from '../../src/v1/sandboxes/sandbox-events.js';
+import { SANDBOXES_CHANNEL } from '../../src/v1/sandboxes/sandbox-events.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { SandboxLifecycleRepository } from '../../src/v1/sandboxes/sandbox-lifecycle.repository.js';
 import { SandboxWorker } from '../../src/v1/sandboxes/lifecycle/sandbox.worker.js';
@@ -77,23 +77,15 @@ describe('sandboxes of several processes', () => {
     await expect(failing).rejects.toThrow(/^HOST_ID: another host \(test-host, .*SANDBOX_ADDRESS[^\n]*$/);
   });
 
-  it('a new process adopts a running sandbox at its current address', async () => {
-    const { id } = await me.running();
+  it('a new process adopts a running sandbox at its current address, and knows before its first request of one that died', async () => {
+    const [{ id }, dead] = [await me.running(), await me.running()];
     const address = await backend.move(id);
-    const heard: string[] = [];
+    await backend.end(dead.id, { code: 1, signal: null, outOfMemory: false });
     const second = await join();
-    second.app.get(SandboxEvents).on('running', (each) => void heard.push(each));
+    expect(await new SandboxesClient(second.url, me.user).get(dead.id)).toMatchObject({ status: 'ERROR' });
 
     expect(await second.app.get(RunningSandboxQueries).target(id)).toMatchObject({ address, generation: 1 });
     expect(backend.box(id).starts).toBe(1);
-  });
-
-  it('one that died while no process ran is an error before the first request', async () => {
-    const { id } = await me.running();
-    await backend.end(id, { code: 1, signal: null, outOfMemory: false });
-    const second = await join();
-
-    expect(await new SandboxesClient(second.url, me.user).get(id)).toMatchObject({ status: 'ERROR' });
   });
 
   it('a process takes one step at a time with a sandbox, even if its lease expired meanwhile', async () => {
@@ -342,7 +334,6 @@ describe('sandboxes of several processes', () => {
     });
 
     it('one process works on a sandbox, however many there are', async () => {
-      await join();
       const ids = (await Promise.all(Array.from({ length: 5 }, () => me.create()))).map(({ id }) => id);
       await Promise.all(ids.map((id) => me.reach(id, 'RUNNING')));
 
@@ -360,29 +351,20 @@ describe('sandboxes of several processes', () => {
       expect(await me.get(id)).toBeNull();
     });
 
-    it('are removed once when they have no row', async () => {
-      const { id } = await me.running();
-      const { launch } = backend.box(id);
-      await backend.startUnknown({ ...launch, id: 'Orphan' }, Date.now() - 3_600_000);
-      await reconcile(second);
-      await until(() => !backend.boxes.has('Orphan'));
-      await reconcile(second);
-
-      expect(backend.callsOf('Orphan')).toEqual(['remove']);
-    });
-
-    it('are stopped once when their rows say that they do not run', async () => {
+    it('are removed once when they have no row, and stopped once when their rows say that they do not run', async () => {
       const { id } = await me.running();
       await me.pause(id);
       await me.reach(id, 'PAUSED');
       await until(() => backend.box(id).server === null);
       const { launch } = backend.box(id);
+      await backend.startUnknown({ ...launch, id: 'Orphan' }, Date.now() - 3_600_000);
       await backend.startUnknown(launch, Date.now());
       const before = backend.callsOf(id).length;
       await reconcile(second);
-      await until(() => backend.box(id).server === null);
+      await until(() => !backend.boxes.has('Orphan') && backend.box(id).server === null);
       await reconcile(second);
 
+      expect(backend.callsOf('Orphan')).toEqual(['remove']);
       expect(backend.callsOf(id).slice(before)).toEqual(['pause']);
     });
 

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { injectionsFor } from '@slipway/egress-proxy/decision.js';
 import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
-import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
+import type { RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -10,6 +10,7 @@ import { ConversationRows } from '../support/conversation-rows.js';
 import { egressPolicy } from '../support/egress-policy.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
 import { githubApp } from '../support/github-app.js';
+import { runningSandbox } from '../support/running-sandbox.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
@@ -46,16 +47,9 @@ describe('other repositories that a sandbox may read', () => {
     await settings(user, { llm_model: 'openai/m', llm_api_key: 'sk-abcdefghijklmnop' });
     return user;
   };
-  const running = async (user: TestUser): Promise<RunningSandbox> => {
-    const { id } = await new SandboxesClient(app.url, user).running();
-    const found = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
-    if (found === null) {
-      throw new Error('the sandbox does not run');
-    }
-    return found;
-  };
   const begun = async (user: TestUser, given: object): Promise<RunningSandbox> => {
-    const sandbox = await running(user);
+    const { id } = await new SandboxesClient(app.url, user).running();
+    const sandbox = await runningSandbox(app, id);
     const starts = new StartsClient(app, user);
     await starts.reached(await starts.start({ sandbox_id: sandbox.sandboxId, ...given }), 'READY');
     return sandbox;
@@ -70,7 +64,7 @@ describe('other repositories that a sandbox may read', () => {
     return injectionsFor(await policy(sandbox), asked).map(({ value }) => value);
   };
 
-  it.each<[string, string, string, boolean]>([
+  const REQUESTS: [string, string, string, boolean][] = [
     ['a clone', 'GET', 'https://github.com/octo/lib.git/info/refs?service=git-upload-pack', true],
     ['what a clone fetches', 'POST', 'https://github.com/octo/lib.git/git-upload-pack', true],
     ['an archive', 'GET', 'https://github.com/octo/lib/archive/main.tar.gz', true],
@@ -93,11 +87,16 @@ describe('other repositories that a sandbox may read', () => {
       false,
     ],
     ['a gist', 'GET', 'https://gist.github.com/octo/1.git/info/refs?service=git-upload-pack', false],
-  ])('with the token of the user: %s', async (_what, method, address, isGiven) => {
+  ];
+
+  it('are read, and nothing else, with the token of the user', async () => {
     const user = await member();
     await storeProviderToken(app, user, 'github', TOKEN);
     const sandbox = await begun(user, { repositories_read: ['github:octo/*'] });
-    expect(await towards(sandbox, method, address)).toEqual(isGiven ? [TOKEN] : []);
+    for (const [what, method, address, isGiven] of REQUESTS) {
+      const values = await towards(sandbox, method, address);
+      expect([what, values]).toEqual([what, isGiven ? [TOKEN] : []]);
+    }
   });
 
   it('are those of the settings where a start says none, while they say so', async () => {

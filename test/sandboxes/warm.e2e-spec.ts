@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { type LaunchTemplate, SandboxBackendUnavailableError } from '@slipway/sandboxes/sandbox-backend.js';
+import { SandboxBackendUnavailableError } from '@slipway/sandboxes/sandbox-backend.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { SandboxWorker } from '../../src/v1/sandboxes/lifecycle/sandbox.worker.js';
@@ -8,6 +8,7 @@ import { WarmSandboxKeeper } from '../../src/v1/sandboxes/warm/warm-sandbox.keep
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { egressPolicy } from '../support/egress-policy.js';
+import { sandboxLaunch } from '../support/sandbox-launch.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
 import { createTestDatabase, execute, type TestDatabase } from '../support/test-database.js';
@@ -17,19 +18,6 @@ import { useTestApp } from '../support/use-test-app.js';
 const HOUR_MS = 3_600_000;
 /** The same for every service of a test, whatever port it listens on. */
 const CALLBACK = { SANDBOX_CALLBACK_URL: 'http://127.0.0.1:9' };
-
-const LAUNCH: LaunchTemplate = {
-  program: { kind: 'native', image: null },
-  env: {},
-  workingDir: 'workspace',
-  cpu: null,
-  memoryMb: null,
-  runtime: null,
-  network: null,
-  pod: null,
-  ports: {},
-  callbackUrl: null,
-};
 
 let backend: ScriptedSandboxBackend;
 let database: TestDatabase;
@@ -81,35 +69,27 @@ describe('warm sandboxes', () => {
     return await ready();
   }
 
-  it('are started before anybody asks, belong to nobody, and are what the next request gets', async () => {
+  it('are started before anybody asks, belong to nobody, and are what the next request gets, with a key then', async () => {
     const warm = await two();
     expect(await app.app.get(WarmSandboxRepository).countByStatus()).toEqual(new Map([['ready', 2]]));
     expect(warm.map((id) => backend.callsOf(id))).toEqual([['warm'], ['warm']]);
     expect((await me.call('GET', '/search')).body).toMatchObject({ items: [] });
     expect((await me.call('GET', `?id=${warm[0]}`)).body).toEqual([null]);
     expect(await me.remove(warm[0] ?? '')).toBe(404);
+    expect(warm.map((each) => backend.box(each).launch.sessionKey)).toEqual(['', '']);
 
-    const { id } = await me.running();
+    const { id, session_api_key: key } = await me.running();
     expect(warm).toContain(id);
+    expect(key).toMatch(/^[0-9A-Za-z]{43}$/);
+    expect(backend.box(id).launch.sessionKey).toBe(key);
+    const stranger = new SandboxesClient(app.url, await app.createUser());
+    expect([await stranger.get(id), await stranger.remove(id)]).toEqual([null, 404]);
     expect(backend.callsOf(id)).toEqual(['warm', 'start']);
     expect(backend.box(id)).toMatchObject({ starts: 1, assigned: true });
     // It counts towards the quota now; the others do not.
     expect((await me.call('GET', '/search')).body).toMatchObject({ items: [{ id, status: 'RUNNING' }] });
     expect(await ready()).toEqual(expect.arrayContaining(warm.filter((each) => each !== id)));
     expect(await two()).not.toContain(id);
-  });
-
-  it('get owner and session key when they are claimed, and are nobody else’s', async () => {
-    const warm = await two();
-    expect(warm.map((each) => backend.box(each).launch.sessionKey)).toEqual(['', '']);
-    const { id } = await me.running();
-    expect(warm).toContain(id);
-    const key = (await me.get(id))?.session_api_key;
-    expect(key).toMatch(/^[0-9A-Za-z]{43}$/);
-    expect(backend.box(id).launch.sessionKey).toBe(key);
-    const stranger = new SandboxesClient(app.url, await app.createUser());
-    expect(await stranger.get(id)).toBeNull();
-    expect(await stranger.remove(id)).toBe(404);
   });
 
   it('are not for starts that their settings do not allow, however many', async () => {
@@ -227,10 +207,7 @@ describe('warm sandboxes with a way out of their own', () => {
     expect(backend.callsOf(warm)).toEqual(['warm', 'start']);
     expect(backend.box(warm).launch.egress).toEqual(egress);
     expect(await egressPolicy(app, backend, warm)).toMatchObject({ layers: [], phase: 'agent', authority });
-    await me.pause(warm);
-    await me.reach(warm, 'PAUSED');
-    await me.resume(warm);
-    await me.reach(warm, 'RUNNING');
+    await me.restart(warm);
     expect(backend.box(warm).launch.egress).toEqual(egress);
   });
 
@@ -309,7 +286,8 @@ describe('warm sandboxes of one service after another', () => {
     await app.close();
     gate.resolve();
     backend.script.gate = null;
-    await backend.warm.start({ ...LAUNCH, id }, new AbortController().signal);
+    const { sessionKey: _key, ...warm } = sandboxLaunch({ id });
+    await backend.warm.start(warm, new AbortController().signal);
     expect(await start({ SANDBOX_WARM: '1' })).toEqual([id]);
   });
 

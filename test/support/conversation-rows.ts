@@ -26,8 +26,7 @@ export class ConversationRows {
 
   /** A sandbox that another host looks after, so that no worker here touches it. */
   async sandbox(userId: string, members: Partial<Sandbox> & { key?: string } = {}): Promise<Sandbox> {
-    const { key = newSessionKey(), ...columns } = members;
-    const id = newSandboxId();
+    const { key = newSessionKey(), id = newSandboxId(), ...columns } = members;
     const repository = this.app.dataSource.getRepository(Sandbox);
     return repository.save(
       repository.create({

@@ -1,13 +1,8 @@
 import type { DataSource } from 'typeorm';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import {
-  newSandboxId,
-  newSessionKey,
-  sessionKeyBinding,
-  sessionKeyHash,
-} from '../../src/v1/sandboxes/session-key.js';
+import { newSandboxId, newSessionKey, sessionKeyHash } from '../../src/v1/sandboxes/session-key.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
-import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { ConversationRows } from './conversation-rows.js';
 import type { TestApp } from './create-test-app.js';
 
 /** A sandbox of which there is nothing but its row. */
@@ -38,21 +33,8 @@ export async function insertSandboxRow(
 
 /** Inserts the row of a sandbox of the app's user whose agent server and ports are where the test says; its key is whole. */
 export async function insertReachableSandbox(
-  { app, dataSource, user }: TestApp,
+  app: TestApp,
   row: Pick<Sandbox, 'id' | 'address'> & Partial<Pick<Sandbox, 'status' | 'portAddresses'>> & { key: string },
 ): Promise<void> {
-  const { id, key, ...where } = row;
-  await dataSource.getRepository(Sandbox).insert({
-    id,
-    userId: user.id,
-    specId: 'slipway',
-    status: 'RUNNING',
-    statusDetail: null,
-    backend: 'process',
-    hostId: 'a-host-of-nobody',
-    sessionKey: app.get(SecretCipher).encrypt(key, sessionKeyBinding(id)),
-    sessionKeyHash: sessionKeyHash(key),
-    lastActivityAt: new Date(),
-    ...where,
-  });
+  await new ConversationRows(app).sandbox(app.user.id, { generation: 0, ...row });
 }

@@ -169,9 +169,6 @@ describe('conversations of the older web application', () => {
     const removed = await request(app.url).delete(`/api/conversations/${hex}`).set(user.headers).expect(200);
     expect(removed.text).toBe('true');
     await get(`conversations/${hex}`).expect(404);
-  });
-
-  it('take no id that is none', async () => {
     await get('conversations/nonsense').expect(404);
   });
 });

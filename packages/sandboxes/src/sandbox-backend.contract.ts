@@ -107,9 +107,10 @@ function describeBackend(makeHarness: () => Promise<SandboxBackendHarness>): voi
       expect(await states()).toEqual([]);
     });
 
-    it('starts exactly one program, which answers at its address', async () => {
+    it('starts exactly one program for several calls, also at the same time, which answers at its address', async () => {
       const launch = harness.launch();
-      const client = await started(launch);
+      await Promise.all([backend.start(launch, SIGNAL), backend.start(launch, SIGNAL)]);
+      const client = await sandboxAnswers(backend, launch);
       expect((await client.run('echo "$((6 * 7))"; exit 3')).exitCode).toBe(3);
       await client.run('echo here > mine');
       await backend.start(launch, SIGNAL);
@@ -119,15 +120,6 @@ function describeBackend(makeHarness: () => Promise<SandboxBackendHarness>): voi
       expect(Math.abs(Date.now() - (createdAt ?? 0))).toBeLessThan(600_000);
       expect((await client.run('cat mine')).stdout).toBe('here\n');
       expect(await states()).toEqual([`${launch.id} running`]);
-    });
-
-    it('starts one program for two calls at the same time', async () => {
-      const launch = harness.launch();
-      await Promise.all([backend.start(launch, SIGNAL), backend.start(launch, SIGNAL)]);
-      const client = await sandboxAnswers(backend, launch);
-      expect(await states()).toEqual([`${launch.id} running`]);
-      await backend.remove(launch.id);
-      expect(await client.isAlive()).toBe(false);
     });
 
     it('measures its disk, or reports that it cannot', async () => {
@@ -161,35 +153,29 @@ function describeBackend(makeHarness: () => Promise<SandboxBackendHarness>): voi
       expect(await states()).toEqual([]);
     });
 
-    it('pauses and resumes with all files, several times', async () => {
+    it('pauses and resumes with all files, several times, and by a start too', async () => {
       const launch = harness.launch();
       let client = await started(launch);
-      for (const round of ['1', '2']) {
+      for (const round of ['1', '2', '3']) {
         await client.run(`echo ${round} >> rounds`);
         const before = client;
         await backend.pause(launch.id);
         await backend.pause(launch.id);
         expect(await backend.inspect(launch.id)).toMatchObject({ state: 'stopped', address: null });
         expect(await before.isAlive()).toBe(false);
-        await backend.resume(launch, SIGNAL);
+        await (round === '3' ? backend.start(launch, SIGNAL) : backend.resume(launch, SIGNAL));
         client = await sandboxAnswers(backend, launch);
       }
-      expect((await client.run('cat rounds')).stdout).toBe('1\n2\n');
+      expect((await client.run('cat rounds')).stdout).toBe('1\n2\n3\n');
     });
 
-    it('leaves a sandbox alone that its caller may not stop any more', async () => {
+    it('leaves a sandbox alone that its caller may not stop, and resumes with the session key of that launch', async () => {
       const launch = harness.launch();
       const client = await started(launch);
       await expect(backend.pause(launch.id, () => false)).rejects.toThrow(SandboxBackendError);
       expect(await client.isAlive()).toBe(true);
       await backend.pause(launch.id, () => true);
       expect(await client.isAlive()).toBe(false);
-    });
-
-    it('resumes with the session key of that launch', async () => {
-      const launch = harness.launch();
-      await started(launch);
-      await backend.pause(launch.id);
       const changed = { ...launch, sessionKey: `${launch.sessionKey}-changed` };
       await backend.resume(changed, SIGNAL);
       const after = await sandboxAnswers(backend, changed);
@@ -198,14 +184,6 @@ function describeBackend(makeHarness: () => Promise<SandboxBackendHarness>): voi
         headers: { 'X-Session-API-Key': launch.sessionKey },
       });
       expect(response.status).toBe(401);
-    });
-
-    it('starts a paused sandbox like a resumed one', async () => {
-      const launch = harness.launch();
-      const client = await started(launch);
-      await client.run('echo kept > file');
-      await backend.pause(launch.id);
-      expect((await (await started(launch)).run('cat file')).stdout).toBe('kept\n');
     });
 
     it('ends everything that the sandbox started when it pauses', async () => {
@@ -244,9 +222,10 @@ function describeBackend(makeHarness: () => Promise<SandboxBackendHarness>): voi
       }
     });
 
-    it('removes a sandbox in every state, and twice', async () => {
+    it('removes a sandbox in every state, and twice, and starts empty under its id', async () => {
       const running = harness.launch();
       const client = await started(running);
+      await client.run('echo old > file');
       const paused = harness.launch();
       await started(paused);
       await backend.pause(paused.id);
@@ -259,14 +238,7 @@ function describeBackend(makeHarness: () => Promise<SandboxBackendHarness>): voi
       }
       expect(await client.isAlive()).toBe(false);
       expect(await states()).toEqual([]);
-    });
-
-    it('starts empty under the id of a removed sandbox', async () => {
-      const launch = harness.launch();
-      const client = await started(launch);
-      await client.run('echo old > file');
-      await backend.remove(launch.id);
-      expect((await (await started(launch)).run('cat file')).exitCode).not.toBe(0);
+      expect((await (await started(running)).run('cat file')).exitCode).not.toBe(0);
     });
 
     it('finds its sandboxes after a restart of the service', async () => {

@@ -1,23 +1,15 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { useFolder } from '../../../test/support/use-folder.js';
 import { ConfigError } from '../../config/config.error.js';
 import { loadHostId } from './host-identity.js';
 
 describe('loadHostId', () => {
-  let folder: string;
-
-  beforeEach(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'slipway-host-'));
-  });
-
-  afterEach(async () => {
-    await rm(folder, { recursive: true, maxRetries: 10 });
-  });
+  const folder = useFolder();
 
   it('is made once, also by many at the same time, and kept', async () => {
-    const data = path.join(folder, 'data');
+    const data = path.join(folder.path, 'data');
     const ids = await Promise.all(Array.from({ length: 8 }, () => loadHostId(data)));
 
     expect(new Set(ids).size).toBe(1);
@@ -27,15 +19,15 @@ describe('loadHostId', () => {
   });
 
   it('takes what an operator wrote there', async () => {
-    await writeFile(path.join(folder, 'host-id'), 'machine-1\n');
+    await writeFile(path.join(folder.path, 'host-id'), 'machine-1\n');
 
-    expect(await loadHostId(folder)).toBe('machine-1');
+    expect(await loadHostId(folder.path)).toBe('machine-1');
   });
 
   it('refuses a file with something else, in one line', async () => {
-    await writeFile(path.join(folder, 'host-id'), 'two words\n');
+    await writeFile(path.join(folder.path, 'host-id'), 'two words\n');
 
-    await expect(loadHostId(folder)).rejects.toThrow(ConfigError);
-    await expect(loadHostId(folder)).rejects.toThrow(/^HOST_ID: [^\n]+$/);
+    await expect(loadHostId(folder.path)).rejects.toThrow(ConfigError);
+    await expect(loadHostId(folder.path)).rejects.toThrow(/^HOST_ID: [^\n]+$/);
   });
 });

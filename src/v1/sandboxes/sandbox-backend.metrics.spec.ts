@@ -1,24 +1,12 @@
 import { expect, it } from '@jest/globals';
 import { ScriptedSandboxBackend } from '../../../test/fakes/scripted-sandbox-backend.js';
+import { sandboxLaunch } from '../../../test/support/sandbox-launch.js';
 import { parseConfig } from '../../config/load-config.js';
 import { Metrics } from '../../observability/metrics.js';
-import { requireMayStop, type SandboxLaunch } from '@slipway/sandboxes/sandbox-backend.js';
+import { requireMayStop } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendMetrics, measured } from './sandbox-backend.factory.js';
 
-const LAUNCH: SandboxLaunch = {
-  id: 'a'.repeat(22),
-  sessionKey: 'key',
-  program: { kind: 'native', image: null },
-  env: {},
-  workingDir: 'workspace',
-  cpu: null,
-  memoryMb: null,
-  runtime: null,
-  network: null,
-  pod: null,
-  ports: {},
-  callbackUrl: null,
-};
+const LAUNCH = sandboxLaunch();
 
 it('counts calls of the backend, and those that failed unless their caller broke them off', async () => {
   const metrics = new Metrics();

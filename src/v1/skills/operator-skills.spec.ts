@@ -1,23 +1,15 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { useFolder } from '../../../test/support/use-folder.js';
 import { readOperatorSkills } from './operator-skills.js';
 
 describe('readOperatorSkills', () => {
-  let folder: string;
-
-  beforeEach(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'skills-'));
-  });
-
-  afterEach(async () => {
-    await rm(folder, { recursive: true, maxRetries: 10 });
-  });
+  const folder = useFolder();
 
   async function write(name: string, text: string): Promise<void> {
-    await mkdir(path.dirname(path.join(folder, name)), { recursive: true });
-    await writeFile(path.join(folder, name), text);
+    await mkdir(path.dirname(path.join(folder.path, name)), { recursive: true });
+    await writeFile(path.join(folder.path, name), text);
   }
 
   it('reads files and folders by name, and nothing else', async () => {
@@ -31,7 +23,7 @@ describe('readOperatorSkills', () => {
     await write('.git/config', '');
     await write('notes.txt', 'x');
 
-    expect(await readOperatorSkills(folder)).toEqual([
+    expect(await readOperatorSkills(folder.path)).toEqual([
       {
         name: 'change-log',
         description: 'Lines',
@@ -65,11 +57,11 @@ describe('readOperatorSkills', () => {
       await write(name, text);
     }
 
-    await expect(readOperatorSkills(folder)).rejects.toThrow(message);
-    await expect(readOperatorSkills(folder)).rejects.toThrow(/^SKILLS_DIR: [^\n]+$/);
+    await expect(readOperatorSkills(folder.path)).rejects.toThrow(message);
+    await expect(readOperatorSkills(folder.path)).rejects.toThrow(/^SKILLS_DIR: [^\n]+$/);
   });
 
   it('refuses a folder that does not exist', async () => {
-    await expect(readOperatorSkills(path.join(folder, 'none'))).rejects.toThrow(/^SKILLS_DIR: .*ENOENT/);
+    await expect(readOperatorSkills(path.join(folder.path, 'none'))).rejects.toThrow(/^SKILLS_DIR: .*ENOENT/);
   });
 });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import { sandboxLaunch } from '../../../../test/support/sandbox-launch.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import { AGENT_SERVER_COMMAND, sandboxLayout } from '../container-layout.js';
 import {
@@ -23,21 +24,13 @@ const ENGINE = {
 };
 
 function launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
-  return {
+  return sandboxLaunch({
     id: 'AbCdEfGhIjKlMnOpQrStUv',
     sessionKey: SESSION_KEY,
-    program: { kind: 'native', image: null },
     env: { LANG: 'C.UTF-8' },
-    workingDir: 'workspace/project',
-    cpu: null,
-    memoryMb: null,
-    runtime: null,
-    network: null,
-    pod: null,
-    ports: {},
     callbackUrl: 'http://host.docker.internal:3000/api/v1/webhooks',
     ...changes,
-  };
+  });
 }
 
 function optionsFor(
@@ -198,15 +191,15 @@ describe('containerOptions', () => {
     expect({ HostConfig, Labels }).toEqual({ HostConfig: without.HostConfig, Labels: without.Labels });
   });
 
-  it.each<[SandboxLaunch['program'], string]>([
-    [{ kind: 'native', image: null }, 'SLIPWAY_LATE_PROXY=1'],
-    [{ kind: 'image', image: 'stock', args: [] }, 'NODE_USE_ENV_PROXY=1'],
-  ])('has programs of %j use its proxy, and not the one of the operator', (program, use) => {
+  it('has programs use its proxy, and not the one of the operator', () => {
     const environment = { HTTPS_PROXY: 'http://proxy:3128' };
-    const changes = { program, egress: EGRESS, workingDir: 'project', env: { HTTPS_PROXY: 'of-the-spec' } };
+    const changes = { egress: EGRESS, env: { HTTPS_PROXY: 'of-the-spec' } };
     const { Env = [] } = optionsFor(changes, null, ENGINE, environment);
     expect(Env).toEqual(
-      expect.arrayContaining([use, 'HTTPS_PROXY=http://AbCdEfGhIjKlMnOpQrStUv:secret@127.0.0.1:3180']),
+      expect.arrayContaining([
+        'SLIPWAY_LATE_PROXY=1',
+        'HTTPS_PROXY=http://AbCdEfGhIjKlMnOpQrStUv:secret@127.0.0.1:3180',
+      ]),
     );
     expect(Env.filter((variable) => /proxy:3128|of-the-spec/.test(variable))).toEqual([]);
   });

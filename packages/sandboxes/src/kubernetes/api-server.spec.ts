@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { FakeKubernetes } from '../../../../test/fakes/fake-kubernetes.js';
 import { until } from '../../../../test/support/until.js';
+import { useCluster } from '../../../../test/support/use-cluster.js';
 import { useFolder } from '../../../../test/support/use-folder.js';
-import { ApiServer } from './api-server.js';
+import type { ApiServer } from './api-server.js';
 
 const POD = '/api/v1/namespaces/agents/pods/one';
 const SIGNAL = new AbortController().signal;
@@ -21,24 +22,16 @@ const NOT_THE_DEADLINE = [
 ] as const;
 
 describe('the credentials of an API server', () => {
-  let cluster: FakeKubernetes;
   const folder = useFolder();
+  const test = useCluster();
+  let cluster: FakeKubernetes;
   let file: string;
   let port: number;
   let api: ApiServer;
 
-  beforeEach(async () => {
-    cluster = new FakeKubernetes();
+  beforeEach(() => {
+    ({ cluster, port, api, kubeconfig: file } = test);
     cluster.put(POD, { metadata: { name: 'one' } });
-    port = await cluster.listen();
-    file = path.join(folder.path, 'config');
-    await writeFile(file, FakeKubernetes.kubeconfig(port));
-    api = new ApiServer(file);
-  });
-
-  afterEach(async () => {
-    await api.close();
-    await cluster.close();
   });
 
   /** A plugin that `aws`, `gcloud` and others bring for a kubeconfig. */

@@ -99,18 +99,6 @@ describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wro
     expect((await (await started(launch)).run('echo here')).stdout).toBe('here\n');
   });
 
-  it('tells no other service apart: what one has started, another one pauses and removes', async () => {
-    const launch = harness.launch();
-    await started(launch);
-    const other = harness.another();
-    await other.prepare();
-    expect((await other.list()).map(({ id, state }) => `${id} ${state}`)).toEqual([`${launch.id} running`]);
-    await other.pause(launch.id);
-    expect((await harness.backend.inspect(launch.id)).state).toBe('stopped');
-    await other.remove(launch.id);
-    expect(await other.list()).toEqual([]);
-  });
-
   it('ends a program at once that is told to stop while it loads', async () => {
     // Far more than this test may take.
     const patient = harness.another({ graceSeconds: 3600 });

@@ -2,18 +2,14 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { TestCluster } from '../../../../test/kubernetes/support/test-cluster.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { TEST_CERTIFICATE } from '../../../../test/support/tls-certificate.js';
 import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 import { until } from '../../../../test/support/until.js';
 import { quoteForShell } from '../../../agent-server/src/tools/shell-environment.js';
-import {
-  type EgressAccess,
-  SandboxBackendError,
-  SandboxBackendUnavailableError,
-} from '../sandbox-backend.js';
+import type { EgressAccess } from '../sandbox-backend.js';
 import { CALL_PRIVATE_SERVER } from '../sandbox-backend.contract.js';
 import type { KubernetesSandboxBackend } from './kubernetes.backend.js';
 import { AGENT_IMAGE, KUBECONFIG, KubernetesHarness } from './kubernetes.harness.js';
@@ -185,25 +181,5 @@ describeEnforced('kubernetes sandboxes with rules, in a cluster that enforces po
     } finally {
       await harness.api.call(`${policies}/to-git`, { method: 'DELETE' });
     }
-  });
-
-  it('are not started without a proxy, or with one that cannot be found', async () => {
-    const launch = harness.launch({ egress: RULES });
-    const failure = async (egress: { host: string } | null): Promise<unknown> => {
-      const other = harness.another({ egress });
-      await other.prepare();
-      return await other.start(launch, SIGNAL).catch((error: unknown) => error);
-    };
-    expect(await failure(null)).toMatchObject({ message: expect.stringContaining('set EGRESS_PROXY_KEY') });
-    const unknown = await failure({ host: 'proxy.invalid' });
-    expect(unknown).toBeInstanceOf(SandboxBackendError);
-    expect(String(unknown)).toContain('proxy.invalid has no address');
-    const pod = `/api/v1/namespaces/${harness.namespace}/pods/proxy`;
-    await harness.api.call(pod, { method: 'DELETE' });
-    await until(async () => jsonAt(await harness.api.find(pod), 'metadata') === undefined);
-    const missing = await failure({ host: proxy });
-    expect(missing).toBeInstanceOf(SandboxBackendUnavailableError);
-    expect(String(missing)).toContain('no pod of the egress proxy is ready');
-    expect((await backend.inspect(launch.id)).state).toBe('missing');
   });
 });

@@ -1,11 +1,7 @@
-import { writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { jsonText } from '@slipway/common/json-access.js';
-import { FakeKubernetes } from '../../../../test/fakes/fake-kubernetes.js';
 import { until } from '../../../../test/support/until.js';
-import { useFolder } from '../../../../test/support/use-folder.js';
-import { ApiServer } from './api-server.js';
+import { useCluster } from '../../../../test/support/use-cluster.js';
 import { ObjectWatch } from './object-watch.js';
 
 const PODS = '/api/v1/namespaces/agents/pods';
@@ -14,35 +10,25 @@ const LABELS = { app: 'agent' };
 const isWatch = (request: string) => request.endsWith('?watch');
 
 describe('ObjectWatch', () => {
-  let cluster: FakeKubernetes;
-  const folder = useFolder();
-  let api: ApiServer;
+  const test = useCluster();
   let watch: ObjectWatch<string>;
 
-  beforeEach(async () => {
-    cluster = new FakeKubernetes();
-    const file = path.join(folder.path, 'config');
-    await writeFile(file, FakeKubernetes.kubeconfig(await cluster.listen()));
-    api = new ApiServer(file);
+  beforeEach(() => {
     const read = (object: unknown): string | null => jsonText(object, 'metadata', 'name');
     const options = { path: PODS, labelSelector: 'app=agent', read, onChange: () => undefined };
-    watch = new ObjectWatch(api, options);
+    watch = new ObjectWatch(test.api, options);
   });
 
-  afterEach(async () => {
-    await watch.stop();
-    await api.close();
-    await cluster.close();
-  });
+  afterEach(() => watch.stop());
 
-  const put = (name: string) => cluster.put(`${PODS}/${name}`, { metadata: { name, labels: LABELS } });
+  const put = (name: string) => test.cluster.put(`${PODS}/${name}`, { metadata: { name, labels: LABELS } });
 
   it('lists thousands in pages', async () => {
     const names = Array.from({ length: 450 }, (_, index) => `pod-${index}`);
     names.forEach(put);
     watch.start();
     expect([...(await watch.objects()).keys()]).toEqual(names);
-    expect(cluster.requests.filter((request) => !isWatch(request))).toHaveLength(3);
+    expect(test.cluster.requests.filter((request) => !isWatch(request))).toHaveLength(3);
   });
 
   it.each([
@@ -51,10 +37,10 @@ describe('ObjectWatch', () => {
     ['refused', { kind: 'status', status: 403, reason: 'Forbidden' }],
   ] as const)('lists less and less often while each watch is %s, and has its list', async (_, fault) => {
     put('one');
-    cluster.fail(isWatch, fault, 3);
+    test.cluster.fail(isWatch, fault, 3);
     const begunAt = performance.now();
     watch.start();
-    await until(async () => (await watch.objects()).size === 1 && cluster.watching === 1);
+    await until(async () => (await watch.objects()).size === 1 && test.cluster.watching === 1);
     // At least half of 100, 200 and 400 ms; each timer may be early by some.
     expect(performance.now() - begunAt).toBeGreaterThanOrEqual(340);
     put('two');

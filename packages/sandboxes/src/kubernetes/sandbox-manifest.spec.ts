@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomBase62 } from '../../../../src/common/identifiers.js';
+import { sandboxLaunch } from '../../../../test/support/sandbox-launch.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import { podTemplate, sandboxManifest, sandboxObjectName } from './sandbox-manifest.js';
 
@@ -17,20 +18,11 @@ const OPTIONS = {
   graceSeconds: 10,
 };
 
-const LAUNCH: SandboxLaunch = {
+const LAUNCH = sandboxLaunch({
   id: 'AbCdEfGhIjKlMnOpQrStUv',
   sessionKey: 'the-session-key',
-  program: { kind: 'native', image: null },
-  env: {},
   workingDir: '/workspace/project',
-  cpu: null,
-  memoryMb: null,
-  runtime: null,
-  network: null,
-  pod: null,
-  ports: {},
-  callbackUrl: null,
-};
+});
 
 function podOf(launch: Partial<SandboxLaunch> = {}, options: Partial<typeof OPTIONS> = {}) {
   return podTemplate({ ...LAUNCH, ...launch }, { ...OPTIONS, ...options });

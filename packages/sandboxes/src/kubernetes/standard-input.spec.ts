@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { ApiServerError, ApiServer } from './api-server.js';
+import { FakeKubernetes } from '../../../../test/fakes/fake-kubernetes.js';
 import { startListening } from '../../../../test/support/start-listening.js';
+import { useFolder } from '../../../../test/support/use-folder.js';
 import { writeToStandardInput } from './standard-input.js';
 
 const PODS = '/api/v1/namespaces/n/pods';
@@ -22,7 +23,7 @@ function statusFrame(status: object): Buffer {
 }
 
 describe('writeToStandardInput', () => {
-  let folder: string;
+  const folder = useFolder();
   let server: Server;
   let attaches: WebSocketServer;
   let api: ApiServer;
@@ -31,9 +32,8 @@ describe('writeToStandardInput', () => {
     server = createServer();
     attaches = new WebSocketServer({ server, handleProtocols: ([first = '']) => first });
     const port = await startListening(server);
-    folder = await mkdtemp(path.join(tmpdir(), 'standard-input-'));
-    const kubeconfig = path.join(folder, 'kubeconfig');
-    await writeFile(kubeconfig, JSON.stringify(kubeconfigOf(`http://127.0.0.1:${port}`)));
+    const kubeconfig = path.join(folder.path, 'kubeconfig');
+    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port));
     api = new ApiServer(kubeconfig);
   });
 
@@ -42,7 +42,6 @@ describe('writeToStandardInput', () => {
     attaches.clients.forEach((client) => client.terminate());
     attaches.close();
     server.close();
-    await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
   /** The next attach, which begins as with a real cluster, and the input that it is given until that is closed. */
@@ -133,15 +132,3 @@ describe('writeToStandardInput', () => {
     expect(failure).toMatchObject({ message, isTemporary: true });
   });
 });
-
-function kubeconfigOf(server: string): object {
-  return {
-    apiVersion: 'v1',
-    kind: 'Config',
-    // Over HTTP there is no TLS to be verified, and the client asks for these words.
-    clusters: [{ name: 'c', cluster: { server, 'insecure-skip-tls-verify': true } }],
-    users: [{ name: 'u', user: { token: 't' } }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  };
-}

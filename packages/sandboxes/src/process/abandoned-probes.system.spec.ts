@@ -1,24 +1,21 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { useFolder } from '../../../../test/support/use-folder.js';
 import { AbandonedProbes } from './isolation-probe.js';
 import { sandboxMarker } from './program-command.js';
 
+const place = useFolder();
 let folder: string;
 let now: number;
 let probes: AbandonedProbes;
 
-beforeEach(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'abandoned-probes-'));
+beforeEach(() => {
+  folder = place.path;
   now = 0;
   probes = new AbandonedProbes({ folder, instanceId: 'instance' }, () => now);
-});
-
-afterEach(async () => {
-  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 it('removes the folders and processes of probes that nobody ended', async () => {

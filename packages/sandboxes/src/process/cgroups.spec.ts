@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { useFolder } from '../../../../test/support/use-folder.js';
 import { cgroupPlaces, findCgroups } from './cgroups.js';
 
 const mount = (root: string, folder: string, type: string, options: string): string =>
@@ -53,19 +53,16 @@ describe('which hierarchies are mounted', () => {
 });
 
 describe('groups of the second version', () => {
+  const folder = useFolder();
   let root: string;
   let own: string;
 
   beforeEach(async () => {
-    root = await mkdtemp(path.join(tmpdir(), 'cgroup-'));
+    root = folder.path;
     own = path.join(root, 'unit');
     await mkdir(own);
     await writeFile(path.join(own, 'cgroup.controllers'), 'cpuset cpu io memory pids\n');
     await writeFile(path.join(own, 'cgroup.subtree_control'), 'memory\n');
-  });
-
-  afterEach(async () => {
-    await rm(root, { recursive: true, maxRetries: 10 });
   });
 
   const sources = () => ({ mounts: mount('/', root, 'cgroup2', 'nsdelegate'), membership: '0::/unit' });
@@ -76,13 +73,13 @@ describe('groups of the second version', () => {
     const { cgroups: first, problem } = await findCgroups('owner', sources());
     expect(first.hierarchies).toEqual([]);
     expect(problem).toMatch(/^ENOENT.*; a unit of systemd needs Delegate=yes$/);
-    const folder = (await readdir(own)).find((name) => name.startsWith('slipway-')) ?? '';
-    await writeFile(path.join(own, folder, 'cgroup.subtree_control'), 'cpu memory pids\n');
+    const made = (await readdir(own)).find((name) => name.startsWith('slipway-')) ?? '';
+    await writeFile(path.join(own, made, 'cgroup.subtree_control'), 'cpu memory pids\n');
 
     const { cgroups } = await findCgroups('owner', sources());
     expect([...cgroups.resources].toSorted()).toEqual(['cpu', 'memory', 'pids']);
     const files = await cgroups.create('id.run', { processes: 5, memoryBytes: 1000, cpu: 0.5 });
-    const group = path.join(own, folder, 'id.run');
+    const group = path.join(own, made, 'id.run');
     expect(files).toEqual([path.join(group, 'cgroup.procs')]);
     const text = async (name: string) => await readFile(path.join(group, name), 'utf8');
     expect(await text('pids.max')).toBe('5');

@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import {
@@ -10,8 +9,10 @@ import {
   neededMounts,
   rootArguments,
 } from './machine-view.js';
+import { useFolder } from '../../../../test/support/use-folder.js';
 import { PROCESS_BACKEND_DEFAULTS, type ProcessBackendOptions } from './process.options.js';
 
+const folder = useFolder();
 const shown = (path: string): Mount => ({ path, kind: 'shown' });
 const hidden = (path: string, isFolder = true): Mount => ({ path, kind: 'hidden', isFolder });
 const own = (path: string): Mount => ({ path, kind: 'own', source: `/data/one${path}`, isWritable: true });
@@ -123,16 +124,12 @@ describe('machineView', () => {
 });
 
 it('neededFiles has what is installed with node, and nothing else of the folder that it is in', async () => {
-  const home = await mkdtemp(path.join(tmpdir(), 'home-'));
+  const home = folder.path;
   const node = path.join(home, 'bin/node');
   const agentServer = { ...options.agentServer, node, entry: '/srv/app/dist/bundle/agent-server/main.js' };
   const needed = async () => await neededFiles({ ...options, agentServer, readPaths: [], environment: {} });
-  try {
-    expect(await needed()).toEqual([node, '/srv/app/dist/bundle']);
-    await mkdir(path.join(home, 'include/node'), { recursive: true });
-    const installed = ['bin', 'lib', 'include/node'].map((name) => path.join(home, name));
-    expect(await needed()).toEqual([node, ...installed, '/srv/app/dist/bundle']);
-  } finally {
-    await rm(home, { recursive: true, maxRetries: 10 });
-  }
+  expect(await needed()).toEqual([node, '/srv/app/dist/bundle']);
+  await mkdir(path.join(home, 'include/node'), { recursive: true });
+  const installed = ['bin', 'lib', 'include/node'].map((name) => path.join(home, name));
+  expect(await needed()).toEqual([node, ...installed, '/srv/app/dist/bundle']);
 });

@@ -61,7 +61,7 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
     expect((await client.run(`cat ${old}/file`)).stdout).toBe('kept');
   });
 
-  it('is in a root folder that nobody can write to', async () => {
+  it('is in a folder of the sandbox, below a root that nobody can write to', async () => {
     const launch = harness.launch();
     await harness.backend.start(launch, SIGNAL);
     const client = await sandboxAnswers(harness.backend, launch);
@@ -69,13 +69,6 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
     const names = new Set(stdout.trim().split('\n'));
     expect(names).toContain('workspace');
     expect([...names].filter((name) => ['file', 'folder'].includes(name))).toEqual([]);
-    expect((await client.run('ls -d /workspace/project')).stdout).toBe('/workspace/project\n');
-  });
-
-  it('is in a folder of the sandbox', async () => {
-    const launch = harness.launch();
-    await harness.backend.start(launch, SIGNAL);
-    const client = await sandboxAnswers(harness.backend, launch);
     expect((await client.run('ls -A /workspace')).stdout).toBe('project\n');
     await mkdir(at(launch.id, 'shared/other'));
     expect((await client.run('ls -A /workspace')).stdout).toBe('other\nproject\n');

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -9,11 +9,6 @@ import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
-/** Deeper than the longest path (PATH_MAX). */
-const NEST = `
-  process.chdir('workspace');
-  for (let level = 0; level < 3000; level += 1) { fs.mkdirSync('nested'); process.chdir('nested'); }
-  fs.writeFileSync(process.argv[1], ''); setInterval(() => {}, 1000);`;
 
 describe('the removal of process sandboxes', () => {
   let harness: ProcessHarness;
@@ -29,17 +24,6 @@ describe('the removal of process sandboxes', () => {
 
   const existing = () => readdirSync(harness.options.folder);
   const at = (...names: string[]) => path.join(harness.options.folder, ...names);
-
-  it('removes folders that are nested beyond the longest path', async () => {
-    const { id } = sandboxLaunch();
-    const done = at(id, 'box/done');
-    const args = ['-e', NEST, done];
-    const launch = sandboxLaunch({ id, program: { kind: 'command', command: process.execPath, args } });
-    await harness.backend.start(launch, SIGNAL);
-    await until(() => existsSync(done));
-    await harness.backend.remove(id);
-    expect(existing()).toEqual([]);
-  });
 
   it('starts on what cannot be removed, says so once, and goes on trying', async () => {
     const { id } = sandboxLaunch();

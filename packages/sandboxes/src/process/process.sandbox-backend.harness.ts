@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +8,8 @@ import {
   type ProcessBackendOptions,
 } from './process.options.js';
 import { ProcessSandboxBackend } from './process.backend.js';
-import type { SandboxLaunch, SandboxProgram } from '../sandbox-backend.js';
+import { sandboxLaunch as anyLaunch } from '../../../../test/support/sandbox-launch.js';
+import type { SandboxLaunch } from '../sandbox-backend.js';
 import type { SandboxBackendHarness } from '../sandbox-backend.harness.js';
 
 const ENTRY = fileURLToPath(new URL('../../../../dist/bundle/agent-server/main.js', import.meta.url));
@@ -86,20 +86,5 @@ export async function processHarness(
 
 /** A launch of our own agent server under a new id and key. */
 export function sandboxLaunch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
-  const program: SandboxProgram = { kind: 'native', image: null };
-  return {
-    id: randomBytes(11).toString('hex'),
-    sessionKey: `key-${randomBytes(24).toString('hex')}`,
-    program,
-    env: {},
-    workingDir: 'workspace',
-    cpu: null,
-    memoryMb: null,
-    runtime: null,
-    network: null,
-    pod: null,
-    ports: {},
-    callbackUrl: null,
-    ...changes,
-  };
+  return anyLaunch({ workingDir: 'workspace', ...changes });
 }

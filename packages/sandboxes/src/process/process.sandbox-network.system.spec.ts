@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -12,7 +12,6 @@ import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { identifyProcess } from './sandbox-program.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
-import { sandboxFetch } from '../../../../test/support/sandbox-fetch.js';
 import { TEST_CERTIFICATE } from '../../../../test/support/tls-certificate.js';
 import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
@@ -46,14 +45,16 @@ describeNetwork('the network of a process sandbox', () => {
   let closed: Server;
   let opened: Server;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     [closed, opened] = await Promise.all([serve('0.0.0.0'), serve('127.0.0.1')]);
     harness = await processHarness('bwrap', {
       network: { mode: 'isolated', allow: [`localhost:${portOf(opened)}`] },
     });
   });
 
-  afterEach(async () => {
+  afterEach(() => harness.clear());
+
+  afterAll(async () => {
     closed.close();
     opened.close();
     await harness.close();
@@ -64,7 +65,7 @@ describeNetwork('the network of a process sandbox', () => {
     return await sandboxAnswers(harness.backend, launch);
   };
 
-  it('leads neither to services of this machine nor to private addresses', async () => {
+  it('leads to no service of this machine and no private address, but for a port that the operator opened', async () => {
     const client = await started();
     const machine = ['127.0.0.1', ...ownAddresses(), '10.0.2.2', '10.0.2.3'];
     const targets = [
@@ -75,10 +76,6 @@ describeNetwork('the network of a process sandbox', () => {
       '192.168.0.1/80',
     ];
     expect(await openOnes(client, targets)).toEqual([]);
-  });
-
-  it('leads to a port of this machine that the operator opened, where programs expect it', async () => {
-    const client = await started();
     expect(await openOnes(client, [`127.0.0.1/${portOf(opened)}`])).toHaveLength(1);
   });
 
@@ -121,10 +118,15 @@ describeNetwork('the network of a process sandbox', () => {
     expect(await openOnes(client, targets)).toEqual([]);
   });
 
-  it('has a way out, and its own name servers', async () => {
-    const { stdout } = await (await started()).run('cat /proc/net/route /etc/resolv.conf');
+  it('has a way out and its own name servers, by a connector that cannot take much of the machine', async () => {
+    const launch = harness.launch();
+    const { stdout } = await (await started(launch)).run('cat /proc/net/route /etc/resolv.conf');
     expect(stdout).toMatch(/^tap0\t00000000\t0202000A\t/m);
     expect(stdout).toMatch(/^nameserver 10\.0\.2\.3$/m);
+    const file = path.join(harness.options.folder, launch.id, 'network.json');
+    const pid = jsonNumber(JSON.parse(await readFile(file, 'utf8')), 'pid');
+    expect(await readFile(`/proc/${pid}/limits`, 'utf8')).toMatch(/^Max open files +1024 +1024 /m);
+    expect(await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).toBe('500\n');
   });
 
   describeAsRoot('of a service that is root', () => {
@@ -167,31 +169,6 @@ describeNetwork('the network of a process sandbox', () => {
     );
     expect(stdout).not.toContain(portOf(closed).toString(16).toUpperCase());
     expect(await openOnes(client, ['10.0.0.1/80'])).toEqual([]);
-  });
-
-  it('keeps what a sandbox listens on to itself, at the same port in each', async () => {
-    const launches = ['one', 'two'].map(() => harness.launch({ ports: { WORKER_1: 8011 } }));
-    const clients = await Promise.all(launches.map(async (launch) => await started(launch)));
-    const program = `require('node:http').createServer((_, response) => response.end(process.env.NAME)).listen(8011)`;
-    clients.forEach((client, index) => {
-      client.run(`NAME=${index} ${process.execPath} -e "${program}"`).catch(() => undefined);
-    });
-    const pages = launches.map(async ({ id }) => {
-      const { ports } = await harness.backend.inspect(id);
-      const page = async () => await (await sandboxFetch(ports['WORKER_1'] ?? '', '/')).text();
-      await until(async () => page().then(Boolean, () => false));
-      return await page();
-    });
-    expect(await Promise.all(pages)).toEqual(['0', '1']);
-  });
-
-  it('has a connector that many connections cannot make take much of the machine', async () => {
-    const launch = harness.launch();
-    await started(launch);
-    const file = path.join(harness.options.folder, launch.id, 'network.json');
-    const pid = jsonNumber(JSON.parse(await readFile(file, 'utf8')), 'pid');
-    expect(await readFile(`/proc/${pid}/limits`, 'utf8')).toMatch(/^Max open files +1024 +1024 /m);
-    expect(await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).toBe('500\n');
   });
 
   it('is connected again when the process that connects it dies', async () => {

@@ -166,20 +166,13 @@ it('lists what processes cannot have', () => {
   expect(unsupportedOverrides(wanted, (resource) => resource === 'memory')).toHaveLength(4);
 });
 
-const LAUNCH: SandboxLaunch = {
+const LAUNCH = sandboxLaunch({
   id: 'a',
   sessionKey: 'the-key',
-  program: { kind: 'native', image: null },
   env: { FROM_SPEC: '1', SLIPWAY_SANDBOX: 'spoofed' },
   workingDir: 'workspace',
-  cpu: null,
-  memoryMb: null,
-  runtime: null,
-  network: null,
-  pod: null,
-  ports: {},
   callbackUrl: 'http://service/api/v1/webhooks',
-};
+});
 
 const INPUT = {
   serviceEnvironment: {

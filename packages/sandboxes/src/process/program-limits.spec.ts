@@ -1,27 +1,26 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { useFolder } from '../../../../test/support/use-folder.js';
 import { Cgroups } from './cgroups.js';
 import { ProgramLimits } from './program-limits.js';
 
 const MINUTE_MS = 60_000;
 
 describe('ProgramLimits.removeStale', () => {
-  let folder: string;
+  const place = useFolder();
   let cgroups: Cgroups;
   let limits: ProgramLimits;
 
   beforeEach(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'slipway-groups-'));
+    const folder = place.path;
     await Promise.all(['mine.run', 'other.run'].map(async (name) => await mkdir(path.join(folder, name))));
     cgroups = new Cgroups([{ version: 1, resources: ['pids'], folder }]);
     limits = new ProgramLimits({ processes: 100, openFiles: 100, fileMb: 0, cpu: 1, memoryMb: 100 }, cgroups);
   });
 
-  afterEach(async () => {
+  afterEach(() => {
     jest.restoreAllMocks();
-    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   const recordOf =

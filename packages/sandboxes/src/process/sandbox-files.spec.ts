@@ -1,19 +1,14 @@
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
+import { useFolder } from '../../../../test/support/use-folder.js';
 import { rotateLog, readLogTail, relativeWorkingDir } from './sandbox-files.js';
 
-let folder: string;
+const folder = useFolder();
 let log: string;
 
-beforeEach(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'sandbox-log-'));
-  log = path.join(folder, 'output.log');
-});
-
-afterEach(async () => {
-  await rm(folder, { recursive: true, force: true, maxRetries: 10 });
+beforeEach(() => {
+  log = path.join(folder.path, 'output.log');
 });
 
 it('finds no tail where there is no log', async () => {

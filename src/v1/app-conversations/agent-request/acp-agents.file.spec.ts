@@ -1,18 +1,15 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { useFolder } from '../../../../test/support/use-folder.js';
 import { readAcpAgents } from './acp-agents.js';
 
 describe('readAcpAgents', () => {
+  const folder = useFolder();
   let file: string;
 
-  beforeAll(async () => {
-    file = path.join(await mkdtemp(path.join(tmpdir(), 'agents-')), 'agents.yaml');
-  });
-
-  afterAll(async () => {
-    await rm(path.dirname(file), { recursive: true, force: true, maxRetries: 10 });
+  beforeEach(() => {
+    file = path.join(folder.path, 'agents.yaml');
   });
 
   it('reads names, commands and what they may see', async () => {

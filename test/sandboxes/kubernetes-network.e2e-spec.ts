@@ -1,54 +1,42 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { ApiServer } from '../../packages/sandboxes/src/kubernetes/api-server.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { ClusterObjects } from '../../packages/sandboxes/src/kubernetes/cluster-objects.js';
 import type { KubernetesBackendOptions } from '../../packages/sandboxes/src/kubernetes/kubernetes.options.js';
 import { KubernetesSandboxBackend } from '@slipway/sandboxes/kubernetes/kubernetes.backend.js';
+import { InstancePolicies } from '../../packages/sandboxes/src/kubernetes/network-policy.js';
 import { sandboxObjectName } from '../../packages/sandboxes/src/kubernetes/sandbox-manifest.js';
 import { PodNetwork } from '../../packages/sandboxes/src/kubernetes/pod-network.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '@slipway/sandboxes/sandbox-backend.js';
-import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
 import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
 import { reservedPort } from '../support/reserved-port.js';
 import { sandboxLaunch } from '../support/sandbox-launch.js';
 import { startListening, stopServer } from '../support/start-listening.js';
+import { useCluster } from '../support/use-cluster.js';
 
 const PROXY = '/api/v1/namespaces/agents/pods/slipway-egress-1';
 const POLICIES = '/apis/networking.k8s.io/v1/namespaces/agents/networkpolicies';
+const POLICY = `${POLICIES}/slipway-test`;
+const RULES = `${POLICIES}/slipway-test-rules`;
+const WITH_RULES = { 'slipway.instance': 'test', 'slipway.egress': 'proxy' };
 
 describe('the way out of pods with rules', () => {
-  let cluster: FakeKubernetes;
-  let folder: string;
-  let kubeconfig: string;
-  let api: ApiServer;
+  const test = useCluster();
   let port: number;
 
   beforeEach(async () => {
-    cluster = new FakeKubernetes();
-    folder = await mkdtemp(path.join(tmpdir(), 'kubernetes-egress-'));
-    kubeconfig = path.join(folder, 'config');
-    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(await cluster.listen()));
-    api = new ApiServer(kubeconfig);
     port = await reservedPort();
     proxyIs('True');
-  });
-
-  afterEach(async () => {
-    await api.close();
-    await cluster.close();
-    await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
   function proxyIs(ready: 'True' | 'False'): void {
     const labels = { 'app.kubernetes.io/name': 'slipway-egress' };
     const status = { conditions: [{ type: 'Ready', status: ready }] };
-    cluster.put(PROXY, { kind: 'Pod', metadata: { name: 'slipway-egress-1', labels }, status });
+    test.cluster.put(PROXY, { kind: 'Pod', metadata: { name: 'slipway-egress-1', labels }, status });
   }
 
   function network(egress: KubernetesBackendOptions['egress'], isInCluster = false): PodNetwork {
+    const { api, kubeconfig } = test;
     const options = { ...KUBERNETES_OPTIONS, kubeconfig, namespace: 'agents', egress };
     const objects = new ClusterObjects(api, 'agents', 'test', () => undefined);
     const callbackUrl = (): string => 'http://10.0.0.1:3000/api/v1/webhooks';
@@ -64,7 +52,7 @@ describe('the way out of pods with rules', () => {
   it('is the address of the proxy, by a policy that is there before the pod', async () => {
     const placed = await network({ host: 'localhost' }).place(launch());
     expect(placed.proxyHost).toMatch(/^(127\.0\.0\.1|\[::1\])$/);
-    expect(cluster.objects.has(`${POLICIES}/slipway-test-rules`)).toBe(true);
+    expect(test.cluster.objects.has(RULES)).toBe(true);
   });
 
   it.each<[string, KubernetesBackendOptions['egress'], new () => Error]>([
@@ -82,7 +70,7 @@ describe('the way out of pods with rules', () => {
   it('is the only one for a pod that was made before, if rules have come since, or the proxy moved', async () => {
     const options = {
       ...KUBERNETES_OPTIONS,
-      kubeconfig,
+      kubeconfig: test.kubeconfig,
       namespace: 'agents',
       egress: { host: '127.0.0.1' },
       reachedFrom: ['10.0.0.0/8'],
@@ -96,15 +84,17 @@ describe('the way out of pods with rules', () => {
       const ruled = { ...launch(), program: { kind: 'image' as const, image: 'stock:1', args: [] } };
       const pod = `/api/v1/namespaces/agents/pods/${sandboxObjectName(ruled.id)}`;
       await backend.start({ ...ruled, egress: undefined }, signal);
-      const uid = cluster.objects.get(pod)?.metadata['uid'];
+      const uid = test.cluster.objects.get(pod)?.metadata['uid'];
       await backend.start(ruled, signal);
-      expect(cluster.objects.get(pod)?.metadata).toMatchObject({ labels: { 'slipway.egress': 'proxy' } });
-      expect(cluster.objects.get(pod)?.metadata['uid']).not.toBe(uid);
-      const closed = cluster.objects.get(pod)?.metadata['uid'];
+      expect(test.cluster.objects.get(pod)?.metadata).toMatchObject({
+        labels: { 'slipway.egress': 'proxy' },
+      });
+      expect(test.cluster.objects.get(pod)?.metadata['uid']).not.toBe(uid);
+      const closed = test.cluster.objects.get(pod)?.metadata['uid'];
       await backend.start(ruled, signal);
-      expect(cluster.objects.get(pod)?.metadata['uid']).toBe(closed);
+      expect(test.cluster.objects.get(pod)?.metadata['uid']).toBe(closed);
       await moved.start(ruled, signal);
-      expect(cluster.objects.get(pod)?.metadata['uid']).not.toBe(closed);
+      expect(test.cluster.objects.get(pod)?.metadata['uid']).not.toBe(closed);
     } finally {
       await Promise.all([backend.disconnect(), moved.disconnect()]);
     }
@@ -145,6 +135,84 @@ describe('the way out of pods with rules', () => {
       await expect(open).resolves.toMatchObject({ proxyHost: '127.0.0.1' });
       const elsewhere = network({ host: '127.0.0.1' }, false).place(launch());
       await expect(elsewhere).resolves.toMatchObject({ proxyHost: '127.0.0.1' });
+    });
+  });
+});
+
+describe('the network policy of a service outside of the cluster', () => {
+  const test = useCluster();
+  let policy: InstancePolicies;
+  let addresses: string[];
+
+  beforeEach(() => {
+    addresses = ['10.0.0.1'];
+    const options = {
+      ...KUBERNETES_OPTIONS,
+      kubeconfig: test.kubeconfig,
+      namespace: 'agents',
+      egress: { host: null },
+      callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks',
+    };
+    policy = new InstancePolicies(test.api, 'agents', options, () => [...addresses]);
+  });
+
+  const admitted = () => jsonAt(test.cluster.objects.get(POLICY), 'spec', 'ingress');
+  const from = (...cidrs: string[]) => [{ from: cidrs.map((cidr) => ({ ipBlock: { cidr } })) }];
+
+  it('admits the addresses that the machine has, and those that it gets', async () => {
+    expect(await policy.keep()).toEqual([]);
+    expect(admitted()).toEqual(from('10.0.0.1/32'));
+    addresses.push('10.244.0.1', 'fd00::1');
+    await policy.follow();
+    expect(admitted()).toEqual(from('10.0.0.1/32', '10.244.0.1/32', 'fd00::1/128'));
+  });
+
+  it('asks for nothing while they are the same', async () => {
+    await policy.keep();
+    const before = test.cluster.requests.length;
+    await policy.follow();
+    expect(test.cluster.requests).toHaveLength(before);
+  });
+
+  it('says once that a change was refused, and not with every look', async () => {
+    await policy.keep();
+    addresses.push('10.244.0.1');
+    test.cluster.fail(() => true, { kind: 'status', status: 403, reason: 'Forbidden' });
+    await expect(policy.follow()).rejects.toThrow('fault 403');
+    await policy.follow();
+    expect(admitted()).toEqual(from('10.0.0.1/32'));
+  });
+
+  describe('for pods with rules', () => {
+    const add = (name: string, spec: object): unknown =>
+      test.cluster.put(`${POLICIES}/${name}`, { kind: 'NetworkPolicy', metadata: { name }, spec });
+
+    it('is made again where it is gone, before a pod is started', async () => {
+      await policy.keep();
+      test.cluster.objects.delete(RULES);
+      expect(await policy.close(WITH_RULES)).toEqual([]);
+      expect(jsonAt(test.cluster.objects.get(RULES), 'spec', 'podSelector')).toEqual({
+        matchLabels: WITH_RULES,
+      });
+    });
+
+    it('is alone in selecting them, also after a version that knew no rules', async () => {
+      const podSelector = { matchLabels: { 'slipway.instance': 'test' } };
+      add('slipway-test', { podSelector, policyTypes: ['Egress'], egress: [{}] });
+      expect(await policy.close(WITH_RULES)).toEqual([]);
+    });
+
+    it('names what others have added, which widens it', async () => {
+      add('default-deny', { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
+      add('to-git', { podSelector: { matchLabels: { 'slipway.instance': 'test' } }, egress: [{}] });
+      add('others', { podSelector: { matchLabels: { app: 'other' } }, egress: [{}] });
+      expect(await policy.close(WITH_RULES)).toEqual(['to-git']);
+    });
+
+    it('is a reason to start none where it may not be looked at', async () => {
+      await policy.keep();
+      test.cluster.fail(() => true, { kind: 'status', status: 403, reason: 'Forbidden' });
+      await expect(policy.close(WITH_RULES)).rejects.toThrow('fault 403');
     });
   });
 });
