@@ -185,18 +185,6 @@ export class HostileWorld {
     this.current = await this.journey.start({ ...this.environment, ...ofProcess }, this.nodeArgs);
   }
 
-  /** One more replica on the same database and folder, which ends with the world. Tenants keep speaking to the first. */
-  async replica({ environment = {}, nodeArgs = [] }: ApartOptions = {}): Promise<ServiceProcess> {
-    const { url } = this.journey;
-    const ofProcess = await this.setup.ofProcess?.();
-    const service = await this.journey.start({ ...this.environment, ...ofProcess, ...environment }, [
-      ...this.nodeArgs,
-      ...nodeArgs,
-    ]);
-    this.journey.url = url;
-    return service;
-  }
-
   /** Starts a service with a database and two tenants of its own, and removes it afterwards. */
   async apart<T>(options: ApartOptions, use: (world: HostileWorld) => Promise<T>): Promise<T> {
     const other = await HostileWorld.open(this.backend, {

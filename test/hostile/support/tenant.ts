@@ -8,7 +8,6 @@ import {
   text,
 } from '../../system/journeys/support/api-client.js';
 import { until } from '../../support/until.js';
-import { message, shell } from '../../system/journeys/support/script.js';
 
 /** What a command in a sandbox came to; its output is both streams. */
 export interface CommandResult {
@@ -24,11 +23,6 @@ export interface BackgroundCommand {
   stop(): Promise<void>;
 }
 
-/** The value of the custom secret `DEPLOY_TOKEN` of a tenant. */
-export function customSecretOf(name: string): string {
-  return `deploy-token-of-${name.toLowerCase()}-60417`;
-}
-
 /** Runs a JavaScript file with the node of the image, or with that of the service, which process sandboxes see. */
 const RUN_NODE = `N=$(command -v node || echo '${process.execPath}'); "$N"`;
 
@@ -42,7 +36,7 @@ export class Tenant {
   ) {}
 
   static async create(name: string, client: ApiClient, withSandbox: boolean): Promise<Tenant> {
-    await client.post('/api/secrets', { name: 'DEPLOY_TOKEN', value: customSecretOf(name) });
+    await client.post('/api/secrets', { name: 'DEPLOY_TOKEN', value: `deploy-token-of-${name}-60417` });
     return new Tenant(name, client, withSandbox ? await client.started({}) : null);
   }
 
@@ -52,10 +46,6 @@ export class Tenant {
 
   get conversationId(): string {
     return this.started.id;
-  }
-
-  get startTaskId(): string {
-    return this.started.taskId;
   }
 
   private get started(): Started {
@@ -144,13 +134,6 @@ export class Tenant {
       withFile('pl', source, (file) => `perl ${file} ${quoted(args)}`),
       timeoutSeconds,
     );
-  }
-
-  /** Has the agent run a command in its terminal, in a conversation of its own; what its observations say. */
-  async throughAgent(command: string): Promise<string> {
-    const { id } = await this.client.started({ sandbox_id: this.sandboxId, ...message(shell(command)) });
-    await this.client.conversationIn(id, 'finished', 'error');
-    return JSON.stringify(await this.client.eventsOfKind(id, 'ObservationEvent'));
   }
 
   /** A request to the service with the tenant's API key, whatever it is answered. */

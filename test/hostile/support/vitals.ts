@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { HostileWorld } from './hostile-world.js';
-import { MIB, quantile, residentBytes } from './response-times.js';
 
-const EVERY_MS = 50;
+const EVERY_MS = 10;
+const MIB = 1024 * 1024;
 /** What others may notice at most on a machine that also runs the attack. */
 const MAX_PULSE_MS = 5_000;
 
@@ -24,6 +25,11 @@ export class Vitals {
 
   static watch(world: HostileWorld): Vitals {
     return new Vitals(world);
+  }
+
+  /** How often others were answered so far. */
+  get samples(): number {
+    return this.times.length;
   }
 
   /**
@@ -70,4 +76,15 @@ export class Vitals {
       return null;
     }
   }
+}
+
+function quantile(times: readonly number[], share: number): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  return sorted[Math.ceil(share * sorted.length) - 1] ?? Infinity;
+}
+
+/** What a process has in memory. */
+function residentBytes(pid: number): number {
+  const [, kilobytes = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kilobytes) * 1024;
 }
