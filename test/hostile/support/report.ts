@@ -1,3 +1,4 @@
+import { markdownTable } from '../../support/program-runs.js';
 import type { Attack, AttackedBackend, Sighting } from '../attack.js';
 
 /** A row of the table. */
@@ -40,7 +41,6 @@ export function resultOf(
   };
 }
 
-/** A Markdown table, to be pasted as it is. */
 export function table(results: Result[]): string {
   const rows = results.map(({ attack, finding, backend, expected, seen, verdict }) => [
     attack,
@@ -50,9 +50,7 @@ export function table(results: Result[]): string {
     seen,
     verdict,
   ]);
-  return [HEAD, HEAD.map(() => '---'), ...rows]
-    .map((cells) => `| ${cells.map(cell).join(' | ')} |`)
-    .join('\n');
+  return markdownTable(HEAD, rows);
 }
 
 function seenText({ held, seen }: Sighting, outcome: 'held' | 'not promised'): string {
@@ -60,11 +58,4 @@ function seenText({ held, seen }: Sighting, outcome: 'held' | 'not promised'): s
     return `${outcome === 'held' ? 'held' : BEYOND_THE_PROMISE}: ${seen}`;
   }
   return `not held: ${seen}`;
-}
-
-function cell(text: string): string {
-  return text
-    .replaceAll('|', String.raw`\|`)
-    .replaceAll(/\s+/g, ' ')
-    .trim();
 }

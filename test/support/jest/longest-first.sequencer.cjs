@@ -12,7 +12,6 @@ const LONG = [
   'crashes.e2e-spec.ts',
   'process.sandbox-backend.contract.system.spec.ts',
   'agents.e2e-spec.ts',
-  'replicas.e2e-spec.ts',
   'acp.engine.system.spec.ts',
   'terminal.tool.system.spec.ts',
   'remote-access.system.spec.ts',
