@@ -36,8 +36,6 @@ export interface Attack {
   expected: Partial<Record<AttackedBackend, Expectation>>;
   /** Its verdict is about response times, so it needs a machine that does nothing else. */
   timed?: true;
-  /** Milliseconds it may take; 600,000 unless it says so. */
-  timeoutMs?: number;
   /** @throws Error when the attack itself did not work, which says nothing about the service and counts as failed */
   run(world: HostileWorld): Promise<Sighting>;
 }

@@ -103,14 +103,13 @@ function ignoreStray(): void {
 
 /** An attack that fails or never ends has shown nothing. */
 async function attempt(attack: Attack, world: HostileWorld): Promise<Sighting | Error> {
-  const timeoutMs = attack.timeoutMs ?? ATTACK_TIMEOUT_MS;
   const stray = Promise.withResolvers<Error>();
   const onStray = (reason: unknown) =>
     stray.resolve(new NeverEnded(`it left an error to nobody: ${errorMessage(reason)}`, { cause: reason }));
   process.once('unhandledRejection', onStray);
   try {
-    const sighting = await within(timeoutMs, Promise.race([attack.run(world), stray.promise]));
-    return sighting ?? new NeverEnded(`it has not ended after ${timeoutMs / 1000} s`);
+    const sighting = await within(ATTACK_TIMEOUT_MS, Promise.race([attack.run(world), stray.promise]));
+    return sighting ?? new NeverEnded(`it has not ended after ${ATTACK_TIMEOUT_MS / 1000} s`);
   } catch (error) {
     return new Error(errorMessage(error), { cause: error });
   } finally {

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -16,8 +15,6 @@ const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];
 /** Then the file, and the command with its arguments. */
 const WITH_HOSTS = ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /etc/hosts && exec "$@"'];
 const LINES_SHOWN = 50;
-/** A descriptor left open by the script that starts the service. No sandbox may get it. */
-export const LEFT_OPEN = 40;
 
 /** The built service, running as a process of its own. */
 export interface ServiceProcess {
@@ -55,7 +52,6 @@ export interface ServiceProcessOptions {
  * @throws Error with the last lines that it printed when it ends before that
  */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
-  const leftOpen = openSync(ENTRY, 'r');
   const node = [process.execPath, YOUNG_GENERATION, ...(options.nodeArgs ?? []), ENTRY];
   const [program = '', ...args] = options.hostsFile ? [...WITH_HOSTS, options.hostsFile, ...node] : node;
   const child = spawn(program, args, {
@@ -67,19 +63,10 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
       LOG_FORMAT: 'json',
       ...options.environment,
     },
-    stdio: Array.from({ length: LEFT_OPEN + 1 }, (_, number) =>
-      number === LEFT_OPEN
-        ? leftOpen
-        : number === 1 || number === 2
-          ? 'pipe'
-          : number === 3 && options.hasChannel
-            ? 'ipc'
-            : 'ignore',
-    ),
+    stdio: ['ignore', 'pipe', 'pipe', options.hasChannel ? 'ipc' : 'ignore'],
     // Away from the terminal's process group: Ctrl-C is for us, and we stop the service once.
     detached: true,
   });
-  closeSync(leftOpen);
   const killChild = () => child.kill();
   process.once('exit', killChild);
   const ended = once(child, 'exit').finally(() => process.off('exit', killChild));

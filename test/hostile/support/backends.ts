@@ -7,8 +7,8 @@ import { bridgeAddress } from '../../support/engine-address.js';
 import type { AttackedBackend } from '../attack.js';
 import { missingForPods, openCluster } from './attacked-cluster.js';
 
-export const DOCKER_HOST = process.env['DOCKER_HOST'] ?? null;
-export const AGENT_IMAGE = process.env['SLIPWAY_TEST_DOCKER_IMAGE'] ?? 'slipway-agent-server';
+const DOCKER_HOST = process.env['DOCKER_HOST'] ?? null;
+const AGENT_IMAGE = process.env['SLIPWAY_TEST_DOCKER_IMAGE'] ?? 'slipway-agent-server';
 const BUBBLEWRAP_TRIAL = ['--ro-bind', '/', '/', '--unshare-pid', '--unshare-net', '--proc', '/proc', 'true'];
 
 /** How to have a service use a backend. */

@@ -64,13 +64,6 @@ export class Tenant {
     return text(await this.sandbox(), 'session_api_key');
   }
 
-  /** Address of a port of the sandbox (`WORKER_1`), with its token, as browsers use it. */
-  async portUrl(name: string): Promise<string> {
-    const urls = Object(await this.sandbox()).exposed_urls;
-    const found = Array.isArray(urls) ? urls.find((one: Json) => jsonText(one, 'name') === name) : null;
-    return text(found, 'url');
-  }
-
   /** Runs a command in the sandbox, where its agent's tools run. */
   async sh(command: string, timeoutSeconds = 30): Promise<CommandResult> {
     const answer = await this.client.agentServer(this.sandboxId, 'POST', '/api/bash/execute_bash_command', {

@@ -27,11 +27,6 @@ export class Vitals {
     return new Vitals(world);
   }
 
-  /** How often others were answered so far. */
-  get samples(): number {
-    return this.times.length;
-  }
-
   /**
    * Ends the watch. `seen`: how long others waited, and how much memory the service took meanwhile.
    *
