@@ -67,7 +67,7 @@ const describeEach = (about: string, tests: (make: (proxyPort: number) => Promis
   }
 };
 
-describeEach('with rules about what it may reach', (make) => {
+describeEach('whose user has rules about what it may reach', (make) => {
   const host = String(OWN_ADDRESS);
   const servers: Server[] = [];
   let place: Place;
@@ -96,13 +96,19 @@ describeEach('with rules about what it may reach', (make) => {
     app = await createTestApp(
       {
         ...place.environment,
-        SANDBOX_EGRESS: JSON.stringify({ allow: [allowed, { host: opened, methods: ['GET'] }] }),
         SANDBOX_EGRESS_PORT: String(proxyPort),
         SANDBOX_NETWORK_ALLOW: `${host}/32`,
       },
       undefined,
       { sandboxBackend: place.backend, ownClock: true },
     );
+    // The first proxy of the service comes with the first sandbox that needs it.
+    expect(await pidsOfProxy(place.listen)).toEqual([]);
+    await request(app.url)
+      .post('/api/settings')
+      .set(app.user.headers)
+      .send({ sandbox_egress: { allow: [allowed, { host: opened, methods: ['GET'] }] } })
+      .expect(200);
     const { id } = await new SandboxesClient(app.url, app.user).running();
     sandboxId = id;
     const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
@@ -195,35 +201,6 @@ describeEach('with rules about what it may reach', (make) => {
         expect.objectContaining({ method: 'POST', denied: 'method' }),
       ]),
     );
-  });
-});
-
-describeEach('whose user alone has rules', (make) => {
-  it('has its proxy from its first moment, which is the first of the service', async () => {
-    const proxyPort = await reservedPort();
-    const place = await make(proxyPort);
-    const environment = { ...place.environment, SANDBOX_EGRESS_PORT: String(proxyPort) };
-    const app = await createTestApp(environment, undefined, {
-      sandboxBackend: place.backend,
-      ownClock: true,
-    });
-    try {
-      expect(await pidsOfProxy(place.listen)).toEqual([]);
-      await request(app.url)
-        .post('/api/settings')
-        .set(app.user.headers)
-        .send({ sandbox_egress: { allow: ['npm'] } })
-        .expect(200);
-      const { id } = await new SandboxesClient(app.url, app.user).running();
-      const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
-      const inside = new SandboxClient(target?.address ?? '', target?.sessionKey ?? '');
-      const { stdout } = await inside.run('curl -s -D - http://pypi.org/');
-      expect(stdout).toContain('X-Slipway-Egress: denied; reason=rule');
-      expect(await pidsOfProxy(place.listen)).toHaveLength(1);
-    } finally {
-      await app.close();
-      await place.close();
-    }
   });
 });
 
