@@ -75,6 +75,7 @@ describeEach('whose user has rules about what it may reach', (make) => {
   let sandboxId: string;
   let inside: SandboxClient;
   let proxyPort: number;
+  let before: string[];
   let [allowed, forbidden, opened] = ['', '', ''];
 
   async function serve(server: Server): Promise<string> {
@@ -102,8 +103,7 @@ describeEach('whose user has rules about what it may reach', (make) => {
       undefined,
       { sandboxBackend: place.backend, ownClock: true },
     );
-    // The first proxy of the service comes with the first sandbox that needs it.
-    expect(await pidsOfProxy(place.listen)).toEqual([]);
+    before = await pidsOfProxy(place.listen);
     await request(app.url)
       .post('/api/settings')
       .set(app.user.headers)
@@ -157,7 +157,8 @@ describeEach('whose user has rules about what it may reach', (make) => {
     expect(around.stdout.trim().split('\n')).toEqual(['7', '1', '1', '2']);
   });
 
-  it('is known to the proxy by its own credential alone', async () => {
+  it('is known to the proxy, which came with it, by its own credential alone', async () => {
+    expect([before.length, (await pidsOfProxy(place.listen)).length]).toEqual([0, 1]);
     expect(await curl(`-x http://127.0.0.1:${proxyPort} http://${allowed}/`)).toMatch(/ 407$/);
     expect(await curl(`-x http://${sandboxId}:guess@127.0.0.1:${proxyPort} http://${allowed}/`)).toMatch(
       / 407$/,
