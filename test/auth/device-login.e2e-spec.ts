@@ -226,7 +226,9 @@ describe('the login of a device', () => {
     await show(code, app.admin).expect(200);
 
     const begun = await Promise.all(
-      Array.from({ length: 60 }, async (_, index) => ask(index % 2 ? app : replica)),
+      Array.from({ length: 60 }, async (_, index) =>
+        ask(index % 2 ? app : replica).set('X-Forwarded-For', `192.0.2.${index}`),
+      ),
     );
     expect(begun.filter(({ status }) => status === 200)).toHaveLength(49);
     expect(begun.filter(({ status }) => status === 429)).toHaveLength(11);

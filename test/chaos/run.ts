@@ -1,16 +1,14 @@
 import { randomInt } from 'node:crypto';
-import { readdirSync } from 'node:fs';
-import { setTimeout as wait } from 'node:timers/promises';
+import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { COMMAND_LINES } from '../../scripts/lib/command-lines.js';
-import { ascending } from '../../src/common/compare.js';
+import { namedExports } from '../support/program-runs.js';
 import { startTestServer } from '../support/test-server.js';
 import { type Amount, NotTried, type Outcome, type Scenario } from './scenario.js';
 import { seedPauses } from './support/pauses.js';
 import { type Row, summary, table } from './support/report.js';
 
 const SCENARIO_TIMEOUT_MS = 900_000;
-const SUFFIX = '.scenario.ts';
 const ALL: Amount = { kills: 100, killSeconds: 330, postgresKills: 20, rounds: 10, answerMs: 2_000 };
 /** On a machine that does more than this, an answer may take longer. */
 const SHORT: Amount = { kills: 4, killSeconds: 30, postgresKills: 2, rounds: 2, answerMs: 8_000 };
@@ -18,7 +16,8 @@ const SEEDS = 2 ** 31;
 
 const values = COMMAND_LINES['test/chaos/run.ts'].parse().opts();
 
-const chosen = (await loadScenarios()).filter(({ name, isShort }) =>
+const scenarios = await namedExports<Scenario>(new URL('scenarios/', import.meta.url), '.scenario.ts');
+const chosen = scenarios.filter(({ name, isShort }) =>
   values.only.length > 0 ? values.only.some((part) => name.includes(part)) : isShort || !values.short,
 );
 if (chosen.length === 0) {
@@ -65,33 +64,10 @@ function isFailed(result: Outcome | Error): boolean {
 }
 
 async function attempt(scenario: Scenario, amount: Amount): Promise<Outcome | Error> {
-  const stopped = new AbortController();
-  const late = wait(SCENARIO_TIMEOUT_MS, null, { signal: stopped.signal }).then(
-    () => new Error(`it has not ended after ${SCENARIO_TIMEOUT_MS / 1000} s`),
-    () => new Error('it has ended'),
-  );
   try {
-    return await Promise.race([scenario.run(amount), late]);
+    const outcome = await within(SCENARIO_TIMEOUT_MS, scenario.run(amount));
+    return outcome ?? new Error(`it has not ended after ${SCENARIO_TIMEOUT_MS / 1000} s`);
   } catch (error) {
     return error instanceof NotTried ? error : new Error(errorMessage(error), { cause: error });
-  } finally {
-    stopped.abort();
   }
-}
-
-async function loadScenarios(): Promise<Scenario[]> {
-  const folder = new URL('scenarios/', import.meta.url);
-  const names = readdirSync(folder)
-    .filter((name) => name.endsWith(SUFFIX))
-    .toSorted(ascending);
-  return Promise.all(names.map(async (name) => loadScenario(name, new URL(name, folder))));
-}
-
-async function loadScenario(file: string, url: URL): Promise<Scenario> {
-  const exported: Record<string, Scenario> = await import(url.href);
-  const [scenario, ...others] = Object.values(exported);
-  if (scenario === undefined || others.length > 0 || `${scenario.name}${SUFFIX}` !== file) {
-    throw new Error(`${file} must export one scenario, with the name of the file`);
-  }
-  return scenario;
 }

@@ -1,22 +1,19 @@
 import { mkdir } from 'node:fs/promises';
-import { readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { COMMAND_LINES } from '../../scripts/lib/command-lines.js';
-import { ascending } from '../../src/common/compare.js';
+import { namedExports } from '../support/program-runs.js';
 import { type Client, NotInstallable } from './client.js';
 import { ClientCache } from './support/client-cache.js';
 import { ClientsWorld } from './support/clients-world.js';
 import { type StepResult, Steps, table } from './support/steps.js';
 
-const SUFFIX = '.client.ts';
-
 const values = COMMAND_LINES['test/clients/run.ts'].parse().opts();
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-const clients = (await loadClients()).filter(
+const clients = (await namedExports<Client>(new URL('./', import.meta.url), '.client.ts')).filter(
   ({ name }) => values.only.length === 0 || values.only.some((part) => name.includes(part)),
 );
 if (clients.length === 0) {
@@ -65,21 +62,4 @@ async function runClient(client: Client, cache: ClientCache, shots: string): Pro
     steps.add({ step: 'install', seen: errorMessage(error), verdict });
   }
   return steps.results;
-}
-
-async function loadClients(): Promise<Client[]> {
-  const folder = new URL('./', import.meta.url);
-  const names = readdirSync(folder)
-    .filter((name) => name.endsWith(SUFFIX))
-    .toSorted(ascending);
-  return Promise.all(
-    names.map(async (name) => {
-      const exported: Record<string, Client> = await import(new URL(name, folder).href);
-      const [client, ...others] = Object.values(exported);
-      if (client === undefined || others.length > 0 || `${client.name}${SUFFIX}` !== name) {
-        throw new Error(`${name} must export one client, with the name of the file`);
-      }
-      return client;
-    }),
-  );
 }

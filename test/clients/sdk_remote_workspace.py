@@ -135,17 +135,6 @@ def _():
     return expect(info["version"] and info["title"] and "uptime" in info, info["version"])
 
 
-@step("the server lists its tools")
-def _():
-    tools = api("GET", "/api/tools/").json()
-    return expect({"terminal", "file_editor", "task_tracker"} <= set(tools), tools)
-
-
-@step("without the key nothing is answered")
-def _():
-    return expect(httpx.get(f"{URL}/api/conversations/count").status_code == 401, 401)
-
-
 @step("a command succeeds")
 def _():
     result = workspace().execute_command("echo out; echo err >&2")
@@ -206,27 +195,6 @@ def _():
     workspace().stop_command(context["background"])
     until(lambda: (workspace().get_command_output(context["background"]) or {}).get("exit_code") is not None)
     return workspace().get_command_output(context["background"])["exit_code"]
-
-
-@step("a command that has ended is stopped without harm, an unknown one too")
-def _():
-    workspace().stop_command(context["background"])
-    answer = api("POST", f"/api/bash/bash_commands/{context['background']}/stop")
-    unknown = api("POST", f"/api/bash/bash_commands/{uuid.uuid4()}/stop")
-    return expect((answer.status_code, answer.json(), unknown.status_code) == (200, {"success": True}, 404), answer.text)
-
-
-@step("the events of commands are listed by kind, and one by its id")
-def _():
-    page = api("GET", "/api/bash/bash_events/search", params={"kind__eq": "BashCommand", "limit": 2}).json()
-    one = api("GET", f"/api/bash/bash_events/{page['items'][0]['id']}").json()
-    return expect(len(page["items"]) == 2 and page["next_page_id"] and one["kind"] == "BashCommand", one["command"])
-
-
-@step("the events of commands are cleared")
-def _():
-    cleared = api("DELETE", "/api/bash/bash_events").json()["cleared_count"]
-    return expect(cleared > 0 and api("GET", "/api/bash/bash_events/search").json()["items"] == [], cleared)
 
 
 @step("a file is uploaded, and downloaded unchanged")
@@ -344,28 +312,12 @@ def _():
     return expect("ignored.txt" not in changes() and changes()[".gitignore"] == "ADDED", changes())
 
 
-@step("changes against a ref that was named")
-def _():
-    git("rm 'a b.txt' && git add -A && git commit -qm second && printf 'three\\n' > kept.txt")
-    body = api("GET", "/api/git/changes", params={"path": f"{FOLDER}/repo", "ref": "HEAD~1"}).json()
-    wrong = api("GET", "/api/git/changes", params={"path": f"{FOLDER}/repo", "ref": "nowhere"}).status_code
-    return expect({"status": "UPDATED", "path": "kept.txt"} in body and wrong == 400, body)
-
-
 @step("with a remote, the changes of a branch are those since it left")
 def _():
     workspace().execute_command(f"cd {FOLDER} && git clone -q --bare repo origin.git && git clone -q origin.git cloned")
     git("git config user.name A && git config user.email a@example.com && git switch -qc topic", "cloned")
     git("echo mine > mine.txt && git add . && git commit -qm third && echo more > more.txt", "cloned")
     return expect(changes("cloned") == {"mine.txt": "ADDED", "more.txt": "ADDED"}, changes("cloned"))
-
-
-@step("the commits of a repository, and what one of them changed")
-def _():
-    page = api("GET", "/api/git/commits", params={"path": f"{FOLDER}/cloned", "limit": 2}).json()
-    sha = page["commits"][0]["sha"]
-    changed = api("GET", f"/api/git/commits/{sha}/changes", params={"path": f"{FOLDER}/cloned"}).json()
-    return expect(len(page["commits"]) == 2 and changed == [{"status": "ADDED", "path": "mine.txt"}], changed)
 
 
 # Skills, settings and secrets
@@ -388,11 +340,6 @@ def _():
         project_dirs=[f"{FOLDER}/repo"], load_public=False, load_user=False, load_org=False
     )
     return expect({skill.name for skill in skills} >= {"agents", "flaky", "release"}, [skill.name for skill in skills])
-
-
-@step("a repository without hooks has none")
-def _():
-    return expect(api("POST", "/api/hooks", json={"project_dir": f"{FOLDER}/repo"}).json() == {"hook_config": None})
 
 
 @step("a fresh server leaves the model and the tool servers to the SDK")
@@ -432,12 +379,6 @@ def _():
     return list(context["secrets"])
 
 
-@step("an unknown secret is not found, and a bad name refused")
-def _():
-    found = [api("GET", f"/api/settings/secrets/{name}").status_code for name in ("NOTHING", "a-b")]
-    return expect(found == [404, 422], found)
-
-
 # A conversation
 
 
@@ -455,11 +396,6 @@ def _():
     info = api("GET", f"/api/conversations/{talk().id}").json()
     expect(info["workspace"]["working_dir"] == FOLDER, info["workspace"])
     return expect(info["execution_status"] == "idle" and info["tags"] == {"purpose": "steps"}, info["tags"])
-
-
-@step("its key is shown nowhere")
-def _():
-    return expect("model-key" not in api("GET", f"/api/conversations/{talk().id}").text)
 
 
 @step("a message is answered")
@@ -527,16 +463,6 @@ def _():
     return expect(len(logged(talk(), "MessageEvent")) == count, count)
 
 
-@step("events are searched, counted and read one by one")
-def _():
-    base = f"/api/conversations/{talk().id}/events"
-    found = api("GET", f"{base}/search", params={"kind": "ActionEvent", "limit": 2}).json()
-    count = api("GET", f"{base}/count", params={"kind": "ActionEvent"}).json()
-    one = api("GET", f"{base}/{found['items'][0]['id']}").json()
-    expect(api("GET", f"{base}/{uuid.uuid4()}").status_code == 404)
-    return expect(len(found["items"]) == 2 and count >= 5 and one["id"] == found["items"][0]["id"], count)
-
-
 @step("the statistics count tokens")
 def _():
     talk().state.refresh_from_server()
@@ -570,14 +496,6 @@ def _():
 def _():
     title = talk().generate_title()
     return expect(isinstance(title, str) and title, title)
-
-
-@step("the title and the tags are changed")
-def _():
-    path = f"/api/conversations/{talk().id}"
-    expect(api("PATCH", path, json={"title": "A title", "tags": {"other": "tag"}}).json() == {"success": True})
-    info = api("GET", path).json()
-    return expect((info["title"], info["tags"]) == ("A title", {"other": "tag"}), info["tags"])
 
 
 # Confirmation
@@ -677,15 +595,6 @@ def _():
     return expect(status(other) == "paused", status(other))
 
 
-@step("running while running is refused")
-def _():
-    thread = begin_hanging(context["hanging"])
-    code = api("POST", f"/api/conversations/{context['hanging'].id}/run").status_code
-    context["hanging"].interrupt()
-    thread.join(90)
-    return expect(code == 409, code)
-
-
 # Copies
 
 
@@ -714,17 +623,6 @@ def _():
     context["short"] = fork
     ask(fork, "SAY Another way.")
     return expect(answers(fork) == ["Hello.", "Another way."], answers(fork))
-
-
-@step("a fork from an unknown event, or with an id that is taken, is refused")
-def _():
-    path = f"/api/conversations/{talk().id}/fork"
-    codes = [
-        api("POST", path, json={"from_event_id": str(uuid.uuid4())}).status_code,
-        api("POST", path, json={"id": str(talk().id)}).status_code,
-        api("POST", f"/api/conversations/{uuid.uuid4()}/fork", json={}).status_code,
-    ]
-    return expect(codes == [404, 409, 404], codes)
 
 
 @step("a conversation goes back to an event, and on from there")
@@ -782,43 +680,7 @@ def _():
 def _():
     wanted = uuid.uuid4()
     other = converse(conversation_id=wanted)
-    context["wanted"] = other
     return expect(other.id == wanted, wanted)
-
-
-@step("conversations are searched and counted")
-def _():
-    found = api("GET", "/api/conversations/search", params={"limit": 3}).json()
-    count = api("GET", "/api/conversations/count").json()
-    ids = [str(talk().id), str(uuid.uuid4())]
-    both = api("GET", "/api/conversations", params={"ids": ids}).json()
-    expect(both[1] is None and both[0]["id"].replace("-", "") == talk().id.hex, both[0] and both[0]["id"])
-    return expect(len(found["items"]) == 3 and count >= 6, count)
-
-
-@step("a conversation is deleted")
-def _():
-    path = f"/api/conversations/{context['wanted'].id}"
-    expect(api("DELETE", path).status_code == 200)
-    return expect(api("GET", path).status_code == 404, 404)
-
-
-@step("the final answer of the agent is read")
-def _():
-    answer = api("GET", f"/api/conversations/{talk().id}/agent_final_response").json()
-    return expect(answer["response"] == "Attached.", answer)
-
-
-@step("the trajectory is downloaded")
-def _():
-    answer = api("GET", f"/api/file/download-trajectory/{talk().id}")
-    return expect(answer.status_code == 200 and answer.content[:2] == b"PK", len(answer.content))
-
-
-@step("a secret is deleted")
-def _():
-    codes = [api("DELETE", "/api/settings/secrets/STORED").status_code for _ in range(2)]
-    return expect(codes == [200, 404], codes)
 
 
 @step("conversations are closed")

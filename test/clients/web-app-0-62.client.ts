@@ -2,7 +2,8 @@ import { strict as assert } from 'node:assert';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { type ApiClient, eventually } from '../system/journeys/support/api-client.js';
+import { until } from '../support/until.js';
+import type { ApiClient } from '../system/journeys/support/api-client.js';
 import { type Client, NotInstallable } from './client.js';
 import { chromiumProgram } from './support/browser.js';
 import { ANSWER, DONE, HANG } from './support/clients-model.js';
@@ -129,7 +130,7 @@ async function workOnTask(app: WebApp, api: ApiClient): Promise<void> {
     await page.getByTestId('chat-input').fill(`Please ${HANG}.`);
     await page.getByTestId('submit-button').click();
     await page.getByTestId('stop-button').click();
-    await eventually(async () => {
+    await until(async () => {
       const [first] = jsonList(await api.get(CONVERSATIONS), 'items');
       return jsonText(first, 'execution_status') === 'paused';
     });

@@ -161,12 +161,13 @@ describe('documented commands', () => {
 });
 
 describe('variables of tests', () => {
-  /** Of the system, of npm and of Jest; and one of a stand-in for a tool server, whose file its test looks at. */
+  /** Of the system, a sandbox, npm and Jest; and one of a stand-in for a tool server, whose file its test looks at. */
   const GIVEN = new Set([
     'PATH',
     'HOME',
     'TMPDIR',
     'LD_LIBRARY_PATH',
+    'HTTP_PROXY',
     'CI',
     'GIT_CONFIG_GLOBAL',
     'JEST_WORKER_ID',

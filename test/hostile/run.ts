@@ -1,8 +1,7 @@
-import { readdirSync } from 'node:fs';
-import { setTimeout as wait } from 'node:timers/promises';
+import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { COMMAND_LINES } from '../../scripts/lib/command-lines.js';
-import { ascending } from '../../src/common/compare.js';
+import { namedExports } from '../support/program-runs.js';
 import { type Attack, type AttackedBackend, BACKENDS, type Sighting } from './attack.js';
 import { missingFor } from './support/backends.js';
 import { HostileWorld } from './support/hostile-world.js';
@@ -10,7 +9,6 @@ import { type Result, resultOf, table } from './support/report.js';
 
 /** Bounds what hangs; a busy machine takes ten times as long as a quiet one. */
 const ATTACK_TIMEOUT_MS = 600_000;
-const SUFFIX = '.attack.ts';
 
 /** The attack may still be at work on its world. */
 class NeverEnded extends Error {}
@@ -21,7 +19,8 @@ const [part = NaN, parts = NaN] = values.part.split('/').map(Number);
 if (!(part >= 1 && part <= parts)) {
   throw new Error(`--part wants two numbers such as 1/2, not ${values.part}`);
 }
-const attacks = (await loadAttacks())
+const all = await namedExports<Attack>(new URL('attacks/', import.meta.url), '.attack.ts');
+const attacks = all
   .filter(
     ({ name, timed = false }) =>
       (values.timed === values.untimed || timed === values.timed) &&
@@ -105,21 +104,16 @@ function ignoreStray(): void {
 /** An attack that fails or never ends has shown nothing. */
 async function attempt(attack: Attack, world: HostileWorld): Promise<Sighting | Error> {
   const timeoutMs = attack.timeoutMs ?? ATTACK_TIMEOUT_MS;
-  const stopped = new AbortController();
-  const late = wait(timeoutMs, null, { signal: stopped.signal }).then(
-    () => new NeverEnded(`it has not ended after ${timeoutMs / 1000} s`),
-    () => new Error('it has ended'),
-  );
   const stray = Promise.withResolvers<Error>();
   const onStray = (reason: unknown) =>
     stray.resolve(new NeverEnded(`it left an error to nobody: ${errorMessage(reason)}`, { cause: reason }));
   process.once('unhandledRejection', onStray);
   try {
-    return await Promise.race([attack.run(world), late, stray.promise]);
+    const sighting = await within(timeoutMs, Promise.race([attack.run(world), stray.promise]));
+    return sighting ?? new NeverEnded(`it has not ended after ${timeoutMs / 1000} s`);
   } catch (error) {
     return new Error(errorMessage(error), { cause: error });
   } finally {
-    stopped.abort();
     process.off('unhandledRejection', onStray);
   }
 }
@@ -136,21 +130,4 @@ async function mended(world: HostileWorld, isAttacked: boolean): Promise<Hostile
   }
   await world.close();
   return HostileWorld.open(world.backend);
-}
-
-async function loadAttacks(): Promise<Attack[]> {
-  const folder = new URL('attacks/', import.meta.url);
-  const names = readdirSync(folder)
-    .filter((name) => name.endsWith(SUFFIX))
-    .toSorted(ascending);
-  return Promise.all(names.map(async (name) => loadAttack(name, new URL(name, folder))));
-}
-
-async function loadAttack(file: string, url: URL): Promise<Attack> {
-  const exported: Record<string, Attack> = await import(url.href);
-  const [attack, ...others] = Object.values(exported);
-  if (attack === undefined || others.length > 0 || `${attack.name}${SUFFIX}` !== file) {
-    throw new Error(`${file} must export one attack, with the name of the file`);
-  }
-  return attack;
 }

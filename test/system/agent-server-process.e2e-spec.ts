@@ -62,11 +62,6 @@ describe('the process of the agent server', () => {
     return client;
   }
 
-  async function killed(): Promise<void> {
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  }
-
   it('works on when nothing can be logged, as on a full disk', async () => {
     const full = openSync('/dev/full', 'w');
     const client = await startUnassigned(full);
@@ -79,15 +74,26 @@ describe('the process of the agent server', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  it('loses nothing when it is killed: the open call is closed and the conversation paused', async () => {
+  it('loses nothing when it is killed: what is open is closed, what is asked stays asked', async () => {
     const first = await start();
     const id = await first.start();
     await first.say(id, 'call x');
     await until(async () => (await first.kinds(id)).includes('ActionEvent'));
+    const asking = await first.start();
+    await first.say(asking, 'ask x');
+    await first.untilStatus(asking, 'waiting_for_confirmation');
+    const long = await first.start();
+    await first.say(long, 'say long');
+    await first.untilStatus(long, 'finished');
+    const condensing = Promise.allSettled([first.post(`/api/conversations/${long}/condense`)]);
+    await first.untilStatus(long, 'running');
     const before = await first.events(id);
-    await killed();
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(await condensing).toMatchObject([{ status: 'rejected' }]);
     const log = path.join(folder, 'work/conversations', id.replaceAll('-', ''), 'events.jsonl');
     await appendFile(log, '{"kind":"MessageEvent","id":"half');
+
     const second = await start();
     expect(await second.get(`/api/conversations/${id}`)).toMatchObject({
       execution_status: 'paused',
@@ -103,34 +109,14 @@ describe('the process of the agent server', () => {
     await second.post(`/api/conversations/${id}/credentials`, CREDENTIALS);
     await second.say(id, 'say hello');
     await second.untilStatus(id, 'finished');
-    expect(jsonAt(await second.get(`/api/conversations/${id}`), 'agent_state')).toEqual({});
-  });
-
-  it('leaves a conversation as it was when it is killed during its condensation', async () => {
-    const first = await start();
-    const id = await first.start();
-    await first.say(id, 'say long');
-    await first.untilStatus(id, 'finished');
-    const condensing = Promise.allSettled([first.post(`/api/conversations/${id}/condense`)]);
-    await first.untilStatus(id, 'running');
-    await killed();
-    expect(await condensing).toMatchObject([{ status: 'rejected' }]);
-    const second = await start();
-    expect(await second.status(id)).toBe('finished');
-    expect(jsonAt(await second.get(`/api/conversations/${id}`), 'agent_state')).toEqual({});
-  });
-
-  it('keeps a question open when it is killed', async () => {
-    const first = await start();
-    const id = await first.start();
-    await first.say(id, 'ask x');
-    await first.untilStatus(id, 'waiting_for_confirmation');
-    await killed();
-    const second = await start();
-    expect(await second.status(id)).toBe('waiting_for_confirmation');
-    await second.post(`/api/conversations/${id}/credentials`, CREDENTIALS);
-    await second.post(`/api/conversations/${id}/events/respond_to_confirmation`, { accept: true });
-    await second.untilStatus(id, 'finished');
+    expect(await second.status(long)).toBe('finished');
+    for (const over of [id, long]) {
+      expect(jsonAt(await second.get(`/api/conversations/${over}`), 'agent_state')).toEqual({});
+    }
+    expect(await second.status(asking)).toBe('waiting_for_confirmation');
+    await second.post(`/api/conversations/${asking}/credentials`, CREDENTIALS);
+    await second.post(`/api/conversations/${asking}/events/respond_to_confirmation`, { accept: true });
+    await second.untilStatus(asking, 'finished');
   });
 
   it('checkpoints and ends when it is asked to', async () => {

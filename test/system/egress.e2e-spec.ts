@@ -67,7 +67,7 @@ const describeEach = (about: string, tests: (make: (proxyPort: number) => Promis
   }
 };
 
-describeEach('with rules about what it may reach', (make) => {
+describeEach('whose user has rules about what it may reach', (make) => {
   const host = String(OWN_ADDRESS);
   const servers: Server[] = [];
   let place: Place;
@@ -75,6 +75,7 @@ describeEach('with rules about what it may reach', (make) => {
   let sandboxId: string;
   let inside: SandboxClient;
   let proxyPort: number;
+  let before: string[];
   let [allowed, forbidden, opened] = ['', '', ''];
 
   async function serve(server: Server): Promise<string> {
@@ -96,13 +97,18 @@ describeEach('with rules about what it may reach', (make) => {
     app = await createTestApp(
       {
         ...place.environment,
-        SANDBOX_EGRESS: JSON.stringify({ allow: [allowed, { host: opened, methods: ['GET'] }] }),
         SANDBOX_EGRESS_PORT: String(proxyPort),
         SANDBOX_NETWORK_ALLOW: `${host}/32`,
       },
       undefined,
       { sandboxBackend: place.backend, ownClock: true },
     );
+    before = await pidsOfProxy(place.listen);
+    await request(app.url)
+      .post('/api/settings')
+      .set(app.user.headers)
+      .send({ sandbox_egress: { allow: [allowed, { host: opened, methods: ['GET'] }] } })
+      .expect(200);
     const { id } = await new SandboxesClient(app.url, app.user).running();
     sandboxId = id;
     const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
@@ -151,7 +157,8 @@ describeEach('with rules about what it may reach', (make) => {
     expect(around.stdout.trim().split('\n')).toEqual(['7', '1', '1', '2']);
   });
 
-  it('is known to the proxy by its own credential alone', async () => {
+  it('is known to the proxy, which came with it, by its own credential alone', async () => {
+    expect([before.length, (await pidsOfProxy(place.listen)).length]).toEqual([0, 1]);
     expect(await curl(`-x http://127.0.0.1:${proxyPort} http://${allowed}/`)).toMatch(/ 407$/);
     expect(await curl(`-x http://${sandboxId}:guess@127.0.0.1:${proxyPort} http://${allowed}/`)).toMatch(
       / 407$/,
@@ -195,35 +202,6 @@ describeEach('with rules about what it may reach', (make) => {
         expect.objectContaining({ method: 'POST', denied: 'method' }),
       ]),
     );
-  });
-});
-
-describeEach('whose user alone has rules', (make) => {
-  it('has its proxy from its first moment, which is the first of the service', async () => {
-    const proxyPort = await reservedPort();
-    const place = await make(proxyPort);
-    const environment = { ...place.environment, SANDBOX_EGRESS_PORT: String(proxyPort) };
-    const app = await createTestApp(environment, undefined, {
-      sandboxBackend: place.backend,
-      ownClock: true,
-    });
-    try {
-      expect(await pidsOfProxy(place.listen)).toEqual([]);
-      await request(app.url)
-        .post('/api/settings')
-        .set(app.user.headers)
-        .send({ sandbox_egress: { allow: ['npm'] } })
-        .expect(200);
-      const { id } = await new SandboxesClient(app.url, app.user).running();
-      const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
-      const inside = new SandboxClient(target?.address ?? '', target?.sessionKey ?? '');
-      const { stdout } = await inside.run('curl -s -D - http://pypi.org/');
-      expect(stdout).toContain('X-Slipway-Egress: denied; reason=rule');
-      expect(await pidsOfProxy(place.listen)).toHaveLength(1);
-    } finally {
-      await app.close();
-      await place.close();
-    }
   });
 });
 

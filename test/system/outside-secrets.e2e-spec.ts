@@ -155,8 +155,7 @@ interface Seen {
     expect(shown).not.toBe(VALUE);
     const values = [VALUE, TOOL_KEY, SEARCH_KEY];
     const pids = await processesWith(`SLIPWAY_SANDBOX=${harness.options.instanceId}/${sandboxId}/`);
-    const found = await Promise.all(pids.map((pid) => foundInMemory(pid, [...values, shown])));
-    expect([...new Set(found.flat())]).toEqual([shown]);
+    expect(await foundInMemory(pids, [...values, shown])).toEqual([shown]);
     expect(await filesWith(harness.options.folder, values)).toEqual([]);
   });
 
@@ -166,13 +165,9 @@ interface Seen {
   });
 
   it.each<[string, (placeholder: string) => string]>([
-    ['another method', (key) => `-X POST -H 'Authorization: Bearer ${key}' ${origin}/v1/pay`],
     ['another path', (key) => `-H 'Authorization: Bearer ${key}' ${origin}/v2/pay`],
     ['a path that climbs', (key) => `--path-as-is -H 'Authorization: Bearer ${key}' ${origin}/v1/../v2/pay`],
-    ['another header', (key) => `-H 'X-Key: Bearer ${key}' ${origin}/v1/pay`],
-    ['another form', (key) => `-H 'Authorization: token ${key}' ${origin}/v1/pay`],
     ['a body', (key) => `-X GET -d '${key}' ${origin}/v1/pay`],
-    ['an address', (key) => `'${origin}/v1/pay?key=${key}'`],
     ['another host', (key) => `-H 'Authorization: Bearer ${key}' ${elsewhere}/v1/pay`],
     [
       'a host after a redirect',

@@ -5,7 +5,7 @@ import {
   isPostmasterOf,
   readPostmasterPid,
 } from '../../../packages/embedded-postgres/src/process-identity.js';
-import { eventually } from '../../system/journeys/support/api-client.js';
+import { until } from '../../support/until.js';
 import { outcomeWithout, type Scenario } from '../scenario.js';
 import { ChaosWorld } from '../support/chaos-world.js';
 
@@ -21,7 +21,7 @@ export const abandonedPostgres: Scenario = {
       const { pid = 0 } = (await readPostmasterPid(cluster)) ?? {};
       await world.journey.kill(world.service);
       const before = performance.now();
-      await eventually(() => !isPostmasterOf(cluster, pid));
+      await until(() => !isPostmasterOf(cluster, pid));
       const seconds = Math.round((performance.now() - before) / 1000);
       await world.start();
       await world.untilReady();

@@ -6,7 +6,7 @@ import { FakeServer } from '../../fakes/fake-server.js';
 import { EventSender, type Run } from '../../hostile/support/event-sender.js';
 import { reservedPort } from '../../support/reserved-port.js';
 import type { ServiceProcess } from '../../support/service-process.js';
-import { eventually } from '../../system/journeys/support/api-client.js';
+import { until } from '../../support/until.js';
 import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
 import { outcomeWithout, type Scenario } from '../scenario.js';
 
@@ -116,11 +116,11 @@ class World {
   /** All runs, once none of them waits or works, and the end of each is told: of some twice, since one was held. */
   async ended(count: number): Promise<Run[]> {
     let runs: Run[] = [];
-    await eventually(async () => {
+    await until(async () => {
       runs = await this.sender.runs(this.automation);
       return runs.length >= count && runs.every(({ status }) => !['PENDING', 'RUNNING'].includes(status));
     });
-    await eventually(() => {
+    await until(() => {
       const told = this.receiver.requests.map(({ body }) => jsonText(parseJson(body), 'data', 'run_id'));
       return runs.every(({ id }) => told.includes(id));
     });

@@ -4,7 +4,7 @@ import {
   isPostmasterOf,
   readPostmasterPid,
 } from '../../../packages/embedded-postgres/src/process-identity.js';
-import { eventually } from '../../system/journeys/support/api-client.js';
+import { until } from '../../support/until.js';
 import type { Scenario } from '../scenario.js';
 import { ChaosWorld } from '../support/chaos-world.js';
 import { waitBetween } from '../support/pauses.js';
@@ -24,8 +24,8 @@ export const embeddedPostgresKilled: Scenario = {
           await world.tally.duringFault(async () => {
             const victim = (await readPostmasterPid(cluster))?.pid ?? 0;
             process.kill(victim, 'SIGKILL');
-            await eventually(() => !isPostmasterOf(cluster, victim));
-            await eventually(async () => {
+            await until(() => !isPostmasterOf(cluster, victim));
+            await until(async () => {
               const running = await readPostmasterPid(cluster);
               return running !== null && isPostmasterOf(cluster, running.pid);
             });

@@ -4,7 +4,7 @@ import { Tally } from '../../rolling/tally.js';
 import { reservedPort } from '../../support/reserved-port.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import type { TestDatabase } from '../../support/test-database.js';
-import { eventually } from '../../system/journeys/support/api-client.js';
+import { until } from '../../support/until.js';
 import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
 import { outcomeOf, type Outcome } from '../scenario.js';
 
@@ -92,7 +92,7 @@ export class ChaosWorld {
 
   /** Whether the service says that it can serve. */
   async untilReady(): Promise<void> {
-    await eventually(async () => (await statusOf(`${this.url}/health/ready`)) === 200);
+    await until(async () => (await statusOf(`${this.url}/health/ready`)) === 200);
   }
 
   /**

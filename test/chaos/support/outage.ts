@@ -12,7 +12,7 @@ import {
   readPostmasterPid,
 } from '../../../packages/embedded-postgres/src/process-identity.js';
 import { runMigrations } from '../../../src/database/run-migrations.js';
-import { eventually } from '../../system/journeys/support/api-client.js';
+import { until } from '../../support/until.js';
 import { type ChaosWorld, statusOf } from './chaos-world.js';
 
 /** A PostgreSQL that the service did not start and does not bring back. It writes to the disk before it acknowledges. */
@@ -45,9 +45,7 @@ export class ExternalPostgres {
     const sessions = childrenOf(victim);
     process.kill(victim, 'SIGKILL');
     // On a busy machine a session answers once more before it notices.
-    await eventually(
-      () => !isPostmasterOf(cluster, victim) && sessions.every((pid) => readProcess(pid) === null),
-    );
+    await until(() => !isPostmasterOf(cluster, victim) && sessions.every((pid) => readProcess(pid) === null));
   }
 
   /** Starts it again on the same files; it recovers from its log. */

@@ -1,3 +1,4 @@
+import { markdownTable } from '../../support/program-runs.js';
 import { NotTried, type Outcome } from '../scenario.js';
 
 /** What one scenario came to. */
@@ -30,7 +31,6 @@ export function summary({ name, result, seconds }: Row, isVerbose: boolean): str
   return [`${verdict} ${name} ${took}: ${counts}`, ...notes, ...problems].join('\n');
 }
 
-/** A Markdown table, to be pasted as it is. */
 export function table(rows: Row[]): string {
   const body = rows.map(({ name, result, seconds }) => [
     name,
@@ -42,9 +42,9 @@ export function table(rows: Row[]): string {
   const sums = COUNTS.map((count) => String(done.reduce((sum, outcome) => sum + outcome[count], 0)));
   const seconds = rows.reduce((sum, row) => sum + row.seconds, 0).toFixed(0);
   const head = ['scenario', ...COUNTS, 'seconds', 'verdict'];
-  const lines = [head, head.map(() => '---'), ...body, ['all', ...sums, seconds, '']];
+  const lines = markdownTable(head, [...body, ['all', ...sums, seconds, '']]);
   const elsewhere = ELSEWHERE.map(([what, command]) => `not here: ${what} (${command})`);
-  return [...lines.map((cells) => `| ${cells.join(' | ')} |`), '', ...elsewhere].join('\n');
+  return [lines, '', ...elsewhere].join('\n');
 }
 
 function verdictOf(result: Outcome | Error): string {

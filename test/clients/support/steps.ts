@@ -1,5 +1,6 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { markdownTable, oneLine } from '../../support/program-runs.js';
 
 /** A row of the table. */
 export interface StepResult {
@@ -27,42 +28,30 @@ export class Steps {
    * @returns whether it worked
    */
   async step(step: string, act: () => Promise<string>, timeoutMs = STEP_TIMEOUT_MS): Promise<boolean> {
-    const stopped = new AbortController();
-    const late = wait(timeoutMs, null, { signal: stopped.signal }).then((): never => {
-      throw new Error(`it has not ended after ${timeoutMs / 1000} s`);
-    });
     const before = performance.now();
     try {
-      const seen = await Promise.race([act(), late]);
+      const seen = await within(timeoutMs, act());
+      if (seen === null) {
+        throw new Error(`it has not ended after ${timeoutMs / 1000} s`);
+      }
       this.add({ step, seen, verdict: 'passed' }, performance.now() - before);
       return true;
     } catch (error) {
       this.add({ step, seen: errorMessage(error), verdict: 'FAILED' }, performance.now() - before);
       return false;
-    } finally {
-      stopped.abort();
-      late.catch(() => undefined);
     }
   }
 
   /** A step that another program has run. */
   add(result: Omit<StepResult, 'client'>, tookMs = 0): void {
-    const seen = oneLine(result.seen);
+    const seen = oneLine(result.seen, SEEN_LENGTH);
     this.results.push({ client: this.client, ...result, seen });
     const seconds = (tookMs / 1000).toFixed(1);
     this.print(`${result.verdict.padEnd(7)} ${this.client}: ${result.step} (${seconds} s): ${seen}`);
   }
 }
 
-/** A Markdown table, to be pasted as it is. */
 export function table(results: readonly StepResult[]): string {
   const rows = results.map(({ client, step, seen, verdict }) => [client, step, seen, verdict]);
-  return [HEAD, HEAD.map(() => '---'), ...rows]
-    .map((cells) => `| ${cells.map((text) => oneLine(text).replaceAll('|', String.raw`\|`)).join(' | ')} |`)
-    .join('\n');
-}
-
-function oneLine(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length > SEEN_LENGTH ? `${line.slice(0, SEEN_LENGTH)}…` : line;
+  return markdownTable(HEAD, rows);
 }

@@ -1,9 +1,9 @@
+import { markdownTable } from '../../support/program-runs.js';
 import type { FuzzResult } from './fuzz-passes.js';
 
 const CLASSES = ['2xx', '3xx', '4xx', '5xx'];
 const HEAD = ['target', 'operations', 'cases', ...CLASSES, 'wanted exceptions', 'failures', 'seconds'];
 
-/** A Markdown table, to be pasted as it is. */
 export function table(results: readonly FuzzResult[]): string {
   const rows = results.map((result) => [
     result.target,
@@ -14,7 +14,7 @@ export function table(results: readonly FuzzResult[]): string {
     result.failures.length,
     result.seconds.toFixed(0),
   ]);
-  return [HEAD, HEAD.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  return markdownTable(HEAD, rows);
 }
 
 /** Each failure with the request that shows it, and each exception that was needed. */

@@ -8,9 +8,7 @@ export async function inProcesses(
   sandboxId: string,
   { secrets, placeholder }: { secrets: readonly string[]; placeholder: string },
 ): Promise<string[]> {
-  const pids = world.sandboxProcesses(sandboxId);
-  const looks = pids.map((pid) => foundInMemory(pid, [...secrets, placeholder]));
-  const found = (await Promise.all(looks)).flat();
+  const found = await foundInMemory(world.sandboxProcesses(sandboxId), [...secrets, placeholder]);
   if (!found.includes(placeholder)) {
     throw new Error('the memory of the sandbox cannot be searched');
   }

@@ -9,7 +9,10 @@ const PROJECTS = ['system', 'agent-server', 'http', 'unit'];
 
 /** Files that take long for their size, the longest first: where no run has measured them, Jest begins with the largest. */
 const LONG = [
+  'sealed-sandbox.e2e-spec.ts',
   'crashes.e2e-spec.ts',
+  'outside-credentials.e2e-spec.ts',
+  'egress-clients.e2e-spec.ts',
   'process.sandbox-backend.contract.system.spec.ts',
   'agents.e2e-spec.ts',
   'replicas.e2e-spec.ts',

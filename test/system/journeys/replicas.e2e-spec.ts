@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { ServiceProcess } from '../../support/service-process.js';
-import { type ApiClient, eventually, idsOf, text } from './support/api-client.js';
+import { until } from '../../support/until.js';
+import { type ApiClient, idsOf, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onLongWork, shell } from './support/script.js';
 
@@ -39,7 +40,7 @@ describe('two processes of one service', () => {
     const goOn = onLongWork(STEPS);
     const watched = await here.started(message('work on'));
     const stream = await there.stream(watched.id);
-    await eventually(() => stream.events.filter(({ event }) => event === 'ObservationEvent').length === 3);
+    await until(() => stream.events.filter(({ event }) => event === 'ObservationEvent').length === 3);
 
     const tasks = await Promise.all(
       Array.from({ length: STARTS }, (_, index) =>
@@ -66,7 +67,7 @@ describe('two processes of one service', () => {
       await there.conversationIn(id, 'finished');
       expect((await there.run(sandboxId, 'cat ~/done.txt')).output).toBe('done\n');
     }
-    await eventually(() =>
+    await until(() =>
       stream.events.some(
         ({ data }) => jsonText(data, 'key') === 'execution_status' && jsonText(data, 'value') === 'finished',
       ),

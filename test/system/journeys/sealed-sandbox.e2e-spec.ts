@@ -22,8 +22,9 @@ const canRun = process.getuid?.() === 0 && OWN_ADDRESS !== undefined && hasIsola
 
 const REPOSITORY = 'octo/app';
 const BRANCH = 'fix/it';
-const SETUP =
-  'python3 -m venv .venv && .venv/bin/pip install tiny-slipway && .venv/bin/pip uninstall -y tiny-slipway\n';
+/** As pip itself does, in a tenth of its time. */
+const UNINSTALL = 'rm -r .venv/lib/python3*/site-packages/tiny_slipway*';
+const SETUP = `python3 -m venv .venv && .venv/bin/pip install tiny-slipway && ${UNINSTALL}\n`;
 // Whatever registry and authorities a machine has for its own users.
 const CONFIG = 'NPM_CONFIG_GLOBALCONFIG=/dev/null';
 const NPM = `${CONFIG} npm install tiny-slipway && node -p "require('tiny-slipway')"`;
@@ -125,7 +126,7 @@ const EGRESS = {
     }
     const install = `until ${PIP}; do sleep 1; done; .venv/bin/python -c 'import tiny_slipway; print(tiny_slipway.said)'`;
     expect(await saidBy(shell(install))).toContain('given by pip');
-    const again = `.venv/bin/pip uninstall -qy tiny-slipway; ${PIP} || echo not-twice`;
+    const again = `${UNINSTALL}; ${PIP} || echo not-twice`;
     expect(await saidBy(shell(again))).toContain('not-twice');
   });
 
@@ -158,8 +159,7 @@ const EGRESS = {
     );
     const placeholder = String(row?.['placeholder']);
     const pids = world.sandboxProcesses(sandboxId);
-    const found = await Promise.all(pids.map((pid) => foundInMemory(pid, [...values, placeholder])));
-    expect([...new Set(found.flat())]).toEqual([placeholder]);
+    expect(await foundInMemory(pids, [...values, placeholder])).toEqual([placeholder]);
     expect(await filesWith(path.join(world.dataDir, 'sandboxes'), values)).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type CollectedSpan, FakeOtlpCollector } from '../../fakes/fake-otlp-collector.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { until } from '../../support/until.js';
-import { type ApiClient, eventually } from './support/api-client.js';
+import type { ApiClient } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message } from './support/script.js';
 
@@ -64,7 +64,7 @@ describe('traces of a service whose sandboxes are processes', () => {
       return spans.filter(({ parentId }) => !known.has(parentId)).map(({ name }) => name);
     };
     // They arrive in several batches, a parent after its children.
-    await eventually(() => {
+    await until(() => {
       const spans = lastStart();
       return (
         spans.some(({ name, failed }) => JOB.test(name) && !failed) &&
@@ -95,7 +95,7 @@ describe('traces of a service whose sandboxes are processes', () => {
 
     const done = () =>
       lastStart().find(({ name, instance, failed }) => JOB.test(name) && instance === 'second' && !failed);
-    await eventually(() => done() !== undefined);
+    await until(() => done() !== undefined);
     const trace = lastStart();
     expect(trace.find(({ name }) => name === START)?.instance).toBe('first');
     expect(trace.filter(({ parentId }) => parentId === '').map(({ name }) => name)).toEqual([START]);

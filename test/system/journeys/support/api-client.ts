@@ -15,7 +15,6 @@ export type Json = unknown;
 const OVER = ['READY', 'ERROR'];
 /** The machine may be busy, and what a killed process had is taken over after 20 s at the earliest. */
 const PATIENCE_MS = 150_000;
-const POLL_MS = 100;
 /** Longer and longer: a question costs the service and its database as much as a step of what is waited for. */
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 500;
@@ -233,21 +232,6 @@ export function text(value: Json, ...path: string[]): string {
     throw new Error(`no text at ${path.join('.')} of ${JSON.stringify(value)}`);
   }
   return found;
-}
-
-/**
- * Waits until it is so.
- *
- * @throws Error when it never is
- */
-export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
-  while (!(await condition())) {
-    if (Date.now() > deadline) {
-      throw new Error('waited in vain');
-    }
-    await wait(POLL_MS);
-  }
 }
 
 /** What two lists of events are compared by. */
