@@ -12,6 +12,7 @@ import { SETUP_SCRIPT, setupVariables } from '../../src/v1/app-conversations/sta
 import {
   engineSettings,
   MemoryEngineHost,
+  scriptedAgent,
 } from '../../packages/agent-server/test/fakes/memory-engine-host.js';
 import { call, say } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
@@ -128,15 +129,7 @@ cd sub`,
   it('and an agent of others has it too', async () => {
     await setUp('export HELLO=there TOKEN=dummy');
     const engine = new AcpEngine({ environment, wrapper: [] });
-    const command = [
-      process.execPath,
-      path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs'),
-    ];
-    const times = { startTimeoutMs: 600_000, idleTimeoutMs: 600_000 };
-    const acp = { command, environment: { HOME: folder }, model: null, sessionMode: null, authMethod: null };
-    const host = new MemoryEngineHost(
-      engineSettings(folder, 'http://127.0.0.1:9', { acp: { ...acp, ...times } }),
-    );
+    const host = new MemoryEngineHost(engineSettings(folder, '', { acp: scriptedAgent(folder) }));
     host.secrets = { TOKEN: 'of the user' };
     for (const name of ['HELLO', 'TOKEN']) {
       await host.say(`env ${name}`);

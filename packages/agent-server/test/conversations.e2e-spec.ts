@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { type FakeResponse, FakeServer } from '../../../test/fakes/fake-server.js';
 import { CREDENTIALS, MODEL, startRequest } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 import { until } from '../../../test/support/until.js';
 
 async function preflight(url: string, origin: string): Promise<unknown[]> {
@@ -15,15 +15,7 @@ async function preflight(url: string, origin: string): Promise<unknown[]> {
 }
 
 describe('conversations of the agent server', () => {
-  let server: TestAgentServer;
-
-  beforeAll(async () => {
-    server = await startTestAgentServer();
-  });
-
-  afterAll(async () => {
-    await server.stop();
-  });
+  const server = useAgentServer(startTestAgentServer);
 
   it('serves /alive, /health, /ready and /server_info without a key', async () => {
     const bodies = {
@@ -131,7 +123,7 @@ describe('conversations of the agent server', () => {
     await server.client.start({ conversation_id });
     await server.client.talk(conversation_id, 'say hello');
     await server.halt();
-    const folder = path.join(server.folder, 'conversations', conversation_id.replaceAll('-', ''));
+    const folder = server.folderOf(conversation_id);
     await rm(path.join(folder, 'conversation.json'));
     await server.restart();
     const message = { role: 'user', content: [{ type: 'text', text: 'say again' }] };
@@ -143,7 +135,7 @@ describe('conversations of the agent server', () => {
 
   it('says that its disk is full', async () => {
     const id = await server.client.start();
-    const folder = path.join(server.folder, 'conversations', id.replaceAll('-', ''));
+    const folder = server.folderOf(id);
     await symlink('/dev/full', path.join(folder, 'conversation.json.new'));
     expect(await server.client.send('PATCH', `/api/conversations/${id}`, { title: 'New' })).toEqual({
       status: 507,
@@ -278,7 +270,7 @@ describe('conversations of the agent server', () => {
     expect(jsonAt(info, 'secret_registry', 'secret_sources')).toMatchObject({
       SECOND: { kind: 'StaticSecret', description: 'two', value: '**********' },
     });
-    const folder = path.join(server.folder, 'conversations', id.replaceAll('-', ''));
+    const folder = server.folderOf(id);
     const files = await Promise.all(
       (await readdir(folder)).map((name) => readFile(path.join(folder, name), 'utf8')),
     );
@@ -470,7 +462,7 @@ describe('conversations of the agent server', () => {
     await server.client.untilStatus(id, 'paused');
     await server.halt();
     // As if it had been killed before the step was over.
-    const record = path.join(server.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
+    const record = path.join(server.folderOf(id), 'conversation.json');
     const text = await readFile(record, 'utf8');
     await writeFile(record, text.replace('"status":"paused"', '"status":"running"'));
 

@@ -153,7 +153,7 @@ it('calls no model, and sends no key, where a record on the disk says so', async
   const id = await start([say('It is done.')]);
   const stranger = await ScriptedLlm.start(inOrder(say('Thank you for the key.')));
   await server.halt();
-  const record = path.join(server.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
+  const record = path.join(server.folderOf(id), 'conversation.json');
   const written = await readFile(record, 'utf8');
   await writeFile(
     record,

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -6,22 +6,13 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
-import { startSeparateAgentServer, type SeparateAgentServer } from './support/test-agent-server.js';
+import { startSeparateAgentServer, useAgentServer } from './support/test-agent-server.js';
 import { until } from '../../../test/support/until.js';
 
 const run = promisify(execFile);
-const HEADERS = { 'X-Session-API-Key': SESSION_KEY };
 
 describe('commands, files and git of the agent server', () => {
-  let server: SeparateAgentServer;
-
-  beforeAll(async () => {
-    server = await startSeparateAgentServer({ maxUploadBytes: 100_000 });
-  });
-
-  afterAll(async () => {
-    await server.stop();
-  });
+  const server = useAgentServer(() => startSeparateAgentServer({ maxUploadBytes: 100_000 }));
 
   async function outputs(commandId: string, query = ''): Promise<unknown[]> {
     const search = `/api/bash/bash_events/search?kind__eq=BashOutput&command_id__eq=${commandId}${query}`;
@@ -162,16 +153,11 @@ describe('commands, files and git of the agent server', () => {
     const body = new FormData();
     body.append('other', 'ignored');
     body.append(name, new Blob([content]), 'name');
-    const response = await fetch(`${server.client.url}/api/file/upload${target}`, {
-      method: 'POST',
-      headers: HEADERS,
-      body,
-    });
+    const response = await server.client.fetch(`/api/file/upload${target}`, { method: 'POST', body });
     return [response.status, await response.json()];
   }
 
-  const download = async (target: string) =>
-    await fetch(`${server.client.url}/api/file/download${target}`, { headers: HEADERS });
+  const download = async (target: string) => await server.client.fetch(`/api/file/download${target}`);
 
   describe('files', () => {
     it('are uploaded and downloaded in both forms', async () => {

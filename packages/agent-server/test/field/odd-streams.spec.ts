@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { page, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
-import { answersOf, codesOf, nativeAgent } from './native-agent.js';
+import { answersOf, codesOf, expectTold, nativeAgent } from './native-agent.js';
 
 const agent = nativeAgent();
 
@@ -116,6 +116,13 @@ describe('an answer in an odd stream', () => {
   it('is asked for again when it ends before the stream does', async () => {
     const host = await agent.run(inOrder(stream(HELLO), stream(chunk({ content: 'Whole.' }, 'stop'), DONE)));
     expect(answersOf(host)).toEqual(['Whole.']);
+  });
+
+  it("is asked for again when the stream of Anthropic's API ends before it", async () => {
+    const answers = [{ text: 'I will now run the tests and', stop: null }, { text: 'Whole.' }];
+    const { host } = await agent.runAtAnthropic(answers);
+    expect(answersOf(host)).toEqual(['Whole.']);
+    expectTold(host, 'LlmRetried', '', 'finished');
   });
 
   // What the model reasoned is in the total alone; DeepSeek's name for what its cache had.

@@ -6,7 +6,7 @@ import { call, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, type Script } from '../fakes/scripted-llm.js';
 import { RemoteMcpServer } from '../fakes/mcp-servers/remote-mcp-server.js';
 import { until } from '../../../../test/support/until.js';
-import { codesOf, detailsOf, nativeAgent, resultsOf } from './native-agent.js';
+import { codesOf, detailsOf, expectDone, nativeAgent, resultsOf } from './native-agent.js';
 
 const agent = nativeAgent();
 let server: ScriptedMcpServer;
@@ -60,8 +60,7 @@ describe('a session that the server has forgotten', () => {
       server.sessions.clear();
       return index === 0 ? echo : say('done');
     });
-    expect(host.status).toBe('finished');
-    expect(codesOf(host)).toEqual([]);
+    expectDone(host);
     expect(resultsOf(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
     expect(server.count('initialize')).toBe(2);
     expect(server.count('tools/call')).toBe(1);
@@ -85,25 +84,6 @@ describe('a session that the server has forgotten', () => {
     const host = await run(inOrder(echo, say('a pity')));
     expect(resultsOf(host)).toEqual([expect.stringContaining('text is missing')]);
     expect(server.count('initialize')).toBe(1);
-  });
-});
-
-describe('a result', () => {
-  it('has bounds: a number of parts, of characters, of images', async () => {
-    const words = Array.from({ length: 60 }, () => ({ type: 'text', text: 'word '.repeat(2_000) }));
-    server.answers.set('tools/call', { content: words });
-    const host = await run(inOrder(echo, say('done')));
-    const [content] = host.ofKind('ObservationEvent').map(({ observation }) => observation.content);
-    expect(JSON.stringify(content).length).toBeLessThan(40_000);
-    expect(content?.at(-1)).toMatchObject({ type: 'text', text: expect.stringContaining('left out') });
-  });
-
-  it('is an error if it says so', async () => {
-    server.answers.set('tools/call', { isError: true, content: [], structuredContent: { reason: 'no' } });
-    const host = await run(inOrder(echo, say('done')));
-    expect(host.ofKind('ObservationEvent')).toMatchObject([
-      { observation: { is_error: true, content: [{ text: '{"reason":"no"}' }] } },
-    ]);
   });
 });
 
@@ -189,8 +169,7 @@ describe('a list of tools', () => {
   it('may be missing where a server has no tools', async () => {
     answerWith('tools/list', () => ({ error: { code: -32_601, message: 'Method not found' } }));
     const host = await run(inOrder(say('done')));
-    expect(codesOf(host)).toEqual([]);
-    expect(host.status).toBe('finished');
+    expectDone(host);
   });
 
   it('can be limited by the user', async () => {

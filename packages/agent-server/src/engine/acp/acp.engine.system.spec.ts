@@ -1,9 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { engineSettings, MemoryEngineHost, NEVER_MS } from '../../../test/fakes/memory-engine-host.js';
+import {
+  engineSettings,
+  MemoryEngineHost,
+  NEVER_MS,
+  SCRIPTED_AGENT,
+  scriptedAgent,
+} from '../../../test/fakes/memory-engine-host.js';
+import { answersOf as answers, codesOf as failures } from '../../../test/field/native-agent.js';
 import { pastDeadline } from '../../../../../test/support/past-deadline.js';
 import { until } from '../../../../../test/support/until.js';
 import { toolEnvironment } from '../../tool-view.js';
@@ -11,7 +17,6 @@ import type { EngineSettings } from '../agent-engine.js';
 import { AcpEngine } from './acp.engine.js';
 import { temporaryFolder } from '../../../../../test/support/temporary-folder.js';
 
-const AGENT = path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs');
 const never = new AbortController().signal;
 
 const folder = temporaryFolder();
@@ -38,16 +43,7 @@ function hostFor(changes: Changes = {}, environment: Record<string, string> = {}
   return new MemoryEngineHost(
     engineSettings(folder(), 'http://127.0.0.1:9', {
       ...rest,
-      acp: {
-        command: [process.execPath, AGENT],
-        environment: { HOME: folder(), ...environment },
-        model: null,
-        sessionMode: null,
-        authMethod: null,
-        startTimeoutMs: NEVER_MS,
-        idleTimeoutMs: NEVER_MS,
-        ...acp,
-      },
+      acp: scriptedAgent(folder(), { environment: { HOME: folder(), ...environment }, ...acp }),
     }),
   );
 }
@@ -58,8 +54,7 @@ async function run(
   environment: Record<string, string> = {},
 ): Promise<MemoryEngineHost> {
   // An engine knows one conversation.
-  await engine.close();
-  engine = newEngine();
+  await begunAgain();
   const host = hostFor(changes, environment);
   await goOn(host, text);
   return host;
@@ -70,17 +65,10 @@ async function goOn(host: MemoryEngineHost, text: string): Promise<void> {
   await engine.run(host, never);
 }
 
-function answers(host: MemoryEngineHost): string[] {
-  return host
-    .ofKind('MessageEvent')
-    .filter(({ source }) => source === 'agent')
-    .map(({ llm_message: { content } }) =>
-      content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
-    );
-}
-
-function failures(host: MemoryEngineHost): string[] {
-  return host.ofKind('ConversationErrorEvent').map(({ code }) => code);
+/** As after a restart. */
+async function begunAgain(): Promise<void> {
+  await engine.close();
+  engine = newEngine();
 }
 
 describe('a run', () => {
@@ -303,8 +291,7 @@ describe('permissions', () => {
 
   it('are asked for again by an agent that was started again', async () => {
     const host = await run('ask rm', { confirmationPolicy: 'always' });
-    await engine.close();
-    engine = newEngine();
+    await begunAgain();
     await engine.confirm(host, null, never);
     expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
     expect(answers(host)).toEqual(['you said: Your work was interrupted. Go on where you stopped.']);
@@ -312,20 +299,6 @@ describe('permissions', () => {
 });
 
 describe('pause', () => {
-  it('ends the turn of an agent that listens', async () => {
-    const host = hostFor();
-    await host.say('wait');
-    const running = engine.run(host, never);
-    await until(() => host.ofKind('ACPToolCallEvent').length === 1);
-    host.pause = true;
-    await running;
-    expect(host.status).toBe('paused');
-    expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
-    host.pause = false;
-    await goOn(host, 'hello');
-    expect(answers(host)).toEqual(['Hello, world.']);
-  });
-
   it('ends an agent that does not listen, and goes on with its session', async () => {
     const host = hostFor();
     await host.say('stubborn');
@@ -348,8 +321,7 @@ describe('pause', () => {
 describe('an agent that is started again', () => {
   async function restarted(environment: Record<string, string>): Promise<MemoryEngineHost> {
     const host = await run('first', {}, environment);
-    await engine.close();
-    engine = newEngine();
+    await begunAgain();
     await goOn(host, 'remember');
     return host;
   }
@@ -420,8 +392,7 @@ describe('limits and costs', () => {
       await goOn(host, `used ${usage}`);
     }
     if (name === 'Copilot') {
-      await engine.close();
-      engine = newEngine();
+      await begunAgain();
       await goOn(host, 'used 40 4');
     }
     const sum = (member: 'promptTokens' | 'completionTokens'): number =>
@@ -447,8 +418,7 @@ describe('models, modes and tool servers', () => {
       expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ model: 'large', mode: 'plan' });
       await engine.switchModel(host, 'small');
       expect(host.details?.currentModel).toBe('small');
-      await engine.close();
-      engine = newEngine();
+      await begunAgain();
       await goOn(host, 'session');
       expect(JSON.parse(answers(host)[1] ?? '')).toMatchObject({ model: 'small' });
       await expect(engine.switchModel(host, 'huge')).rejects.toThrow(
@@ -500,18 +470,13 @@ describe('models, modes and tool servers', () => {
   });
 });
 
-describe('questions beside the work', () => {
-  it('are answered by a copy of the session', async () => {
-    const host = await run('first');
-    expect(await engine.ask(host, 'remember')).toBe('I know: first');
-    expect(answers(host)).toEqual(['you said: first']);
-    expect(await engine.condense()).toBe(false);
-  });
-
-  it('are refused by an agent that makes no copies', async () => {
-    const host = await run('first', {}, { NO_FORK: '1' });
-    await expect(engine.ask(host, 'remember')).rejects.toThrow('answers no questions');
-  });
+it('a question beside the work is answered by a copy of the session, or refused where there are none', async () => {
+  const host = await run('first');
+  expect(await engine.ask(host, 'remember')).toBe('I know: first');
+  expect(answers(host)).toEqual(['you said: first']);
+  expect(await engine.condense()).toBe(false);
+  const other = await run('first', {}, { NO_FORK: '1' });
+  await expect(engine.ask(other, 'remember')).rejects.toThrow('answers no questions');
 });
 
 describe('an agent that cannot be started', () => {
@@ -537,7 +502,7 @@ describe('an agent that cannot be started', () => {
       'other than the Agent Client Protocol',
     ],
   ])('%s %j: %s', async (program, environment, code, detail) => {
-    const host = await run('hello', { acp: { command: [program, AGENT] } }, environment);
+    const host = await run('hello', { acp: { command: [program, ...SCRIPTED_AGENT.slice(1)] } }, environment);
     expect(host.status).toBe('error');
     expect(host.ofKind('ConversationErrorEvent')[0]).toMatchObject({
       code,
@@ -570,8 +535,7 @@ describe('a hostile agent', () => {
 
   it('ends with a line that is too long', async () => {
     const host = await run('long-line');
-    expect(host.status).toBe('error');
-    expect(failures(host)).toEqual(['ACPProtocolError']);
+    expect([host.status, failures(host)]).toEqual(['error', ['ACPProtocolError']]);
   });
 
   it('may die in the middle of its work, and is started again', async () => {
@@ -588,8 +552,7 @@ describe('a hostile agent', () => {
 
   it('is stopped when it does nothing', async () => {
     const host = await run('idle', { acp: { idleTimeoutMs: 300 } });
-    expect(host.status).toBe('error');
-    expect(failures(host)).toEqual(['ACPIdleTimeout']);
+    expect([host.status, failures(host)]).toEqual(['error', ['ACPIdleTimeout']]);
   });
 
   it('may use an id twice, and end no call', async () => {
