@@ -315,8 +315,11 @@ describe('POST /api/git/push', () => {
     const refused = await pushed({ password: 'wrong-token-of-the-host' });
     expect(refused).toMatchObject({ ok: false, branch: 'work' });
     expect(JSON.stringify(refused)).not.toContain('wrong-token-of-the-host');
-    expect(await pushed({ branch: 'none' })).toMatchObject({ ok: false });
+    const none = 'There is no local branch none.';
+    expect(await pushed({ branch: 'none' })).toMatchObject({ ok: false, output: none });
     expect(await pushed({ directory: server.workspace })).toMatchObject({ ok: false, branch: null });
+    const elsewhere = await pushed({ directory: server.workspace, branch: 'work' });
+    expect(elsewhere).toMatchObject({ ok: false, output: expect.stringContaining('in no repository') });
     expect(await pushed({ branch: '--all' })).toMatchObject({ status: 422 });
   });
 

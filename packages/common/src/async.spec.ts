@@ -155,20 +155,6 @@ describe('RepeatedWork', () => {
     expect(steps).toHaveLength(2);
   });
 
-  it('reports what a run throws, and goes on', async () => {
-    const { work, steps, errors } = steppedWork();
-    const failing = work.now();
-    await setImmediate();
-    steps[0]?.reject(new Error('no'));
-    await failing;
-    const next = work.now();
-    await setImmediate();
-    steps[1]?.resolve();
-    await next;
-
-    expect(errors).toEqual([new Error('no')]);
-  });
-
   it('reports a failure once, until another one or a success comes between', async () => {
     const failures = ['a', 'a', 'b', 'a', null, 'a'];
     const errors: unknown[] = [];

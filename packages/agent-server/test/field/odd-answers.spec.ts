@@ -207,34 +207,15 @@ describe('a completion in one piece', () => {
 
 // OpenRouter sends its errors with status 200, before or in the middle of a stream.
 describe('an error with status 200', () => {
+  const breaksOff = (error: object): ScriptedAnswer => ({ kind: 'streamError', text: 'Well', error });
   it.each<[ScriptedAnswer, string, number]>([
     [refuses(200, { error: { code: 429, message: 'slow down' } }), 'LlmRateLimited', 6],
     [refuses(200, { error: { code: 401, message: 'no key' } }), 'LlmAuthenticationFailed', 1],
     [refuses(200, { error: { message: 'who knows' } }), 'LlmUnavailable', 6],
-    [
-      { kind: 'streamError', text: 'Well', error: { code: 401, message: 'key revoked' } },
-      'LlmAuthenticationFailed',
-      1,
-    ],
-    [
-      { kind: 'streamError', text: 'Well', error: { type: 'overloaded_error', message: 'busy' } },
-      'LlmUnavailable',
-      6,
-    ],
-    [
-      {
-        kind: 'streamError',
-        text: 'Well',
-        error: { code: 'rate_limit_exceeded', message: 'try again in 3s' },
-      },
-      'LlmRateLimited',
-      6,
-    ],
-    [
-      { kind: 'streamError', text: 'Well', error: { code: 'context_length_exceeded', message: 'no' } },
-      'LlmContextFull',
-      1,
-    ],
+    [breaksOff({ code: 401, message: 'key revoked' }), 'LlmAuthenticationFailed', 1],
+    [breaksOff({ type: 'overloaded_error', message: 'busy' }), 'LlmUnavailable', 6],
+    [breaksOff({ code: 'rate_limit_exceeded', message: 'try again in 3s' }), 'LlmRateLimited', 6],
+    [breaksOff({ code: 'context_length_exceeded', message: 'no' }), 'LlmContextFull', 1],
   ])('is read as what it is: %j', async (answer, code, requests) => {
     const host = await agent.run(inOrder(answer));
     expect(codesOf(host).at(-1)).toBe(code);
@@ -246,9 +227,7 @@ describe('an error with status 200', () => {
 
   it('leaves nothing of the answer', async () => {
     const error = { code: 502, message: 'the upstream is gone' };
-    const host = await agent.run(
-      inOrder({ kind: 'streamError', text: 'Half', error }, call('finish', { message: 'Done.' })),
-    );
+    const host = await agent.run(inOrder(breaksOff(error), call('finish', { message: 'Done.' })));
     expect(host.status).toBe('finished');
     expect(answersOf(host)).toEqual([]);
   });

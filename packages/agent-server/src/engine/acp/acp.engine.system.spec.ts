@@ -9,7 +9,7 @@ import {
   SCRIPTED_AGENT,
   scriptedAgent,
 } from '../../../test/fakes/memory-engine-host.js';
-import { answersOf as answers, codesOf as failures } from '../../../test/field/native-agent.js';
+import { answersOf as answers, codesOf as failures, expectTold } from '../../../test/field/native-agent.js';
 import { pastDeadline } from '../../../../../test/support/past-deadline.js';
 import { until } from '../../../../../test/support/until.js';
 import { toolEnvironment } from '../../tool-view.js';
@@ -365,13 +365,8 @@ describe('limits and costs', () => {
     const host = await run('spend 5 EUR');
     expect(host.totals().costUsd).toBe(0);
     await goOn(host, 'tokens');
-    expect(host.usage.at(-1)).toEqual({
-      promptTokens: 7,
-      completionTokens: 3,
-      costUsd: null,
-      costSource: 'unknown',
-      isStep: true,
-    });
+    const uncounted = { costUsd: null, costSource: 'unknown', isStep: true };
+    expect(host.usage.at(-1)).toEqual({ promptTokens: 7, completionTokens: 3, ...uncounted });
   });
 
   // MessageEmitter.ts of QwenLM/qwen-code: one empty chunk after each call of the model, whose cached tokens are input, too.
@@ -437,11 +432,7 @@ describe('models, modes and tool servers', () => {
   it('are those of the user, as far as the agent connects to them', async () => {
     const mcpConfig = {
       local: { command: 'node', args: ['server.mjs'], env: { KEY: 'value' } },
-      remote: {
-        url: 'https://tools.example/mcp',
-        transport: 'http' as const,
-        headers: { Authorization: 'Bearer x' },
-      },
+      remote: { url: 'https://tools.example/mcp', transport: 'http' as const, headers: { A: 'Bearer x' } },
     };
     const host = await run('session', { mcpConfig });
     expect(JSON.parse(answers(host)[0] ?? '').mcp).toEqual([
@@ -459,14 +450,8 @@ describe('models, modes and tool servers', () => {
       expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ signedIn });
     }
     const without = await run('hello', {}, { NEED_KEY: '1' });
-    expect(without.ofKind('ConversationErrorEvent')).toEqual([
-      expect.objectContaining({
-        code: 'ACPAuthRequired',
-        detail: expect.stringMatching(
-          /: Authentication required\. It takes .* sign in: Key \(Set GEMINI_API_KEY\); Own\.$/,
-        ),
-      }),
-    ]);
+    const detail = /: Authentication required\. It takes .* sign in: Key \(Set GEMINI_API_KEY\); Own\.$/;
+    expectTold(without, 'ACPAuthRequired', detail);
   });
 });
 
@@ -480,34 +465,16 @@ it('a question beside the work is answered by a copy of the session, or refused 
 });
 
 describe('an agent that cannot be started', () => {
-  it.each([
-    ['no-such-agent', {}, 'ACPSpawnError', 'no-such-agent was not found'],
-    [
-      process.execPath,
-      { START: 'dies' },
-      'ACPAgentEnded',
-      'exit code 3. It wrote: the agent has no configuration',
-    ],
-    [
-      process.execPath,
-      { START: 'says-why' },
-      'ACPAgentEnded',
-      'exit code 0. It wrote: This program is no longer maintained.',
-    ],
-    [process.execPath, { START: 'version' }, 'ACPInitError', 'version 99'],
-    [
-      process.execPath,
-      { START: 'endless-noise' },
-      'ACPProtocolError',
-      'other than the Agent Client Protocol',
-    ],
-  ])('%s %j: %s', async (program, environment, code, detail) => {
-    const host = await run('hello', { acp: { command: [program, ...SCRIPTED_AGENT.slice(1)] } }, environment);
-    expect(host.status).toBe('error');
-    expect(host.ofKind('ConversationErrorEvent')[0]).toMatchObject({
-      code,
-      detail: expect.stringContaining(detail),
-    });
+  const OTHER = 'other than the Agent Client Protocol';
+  it.each<[Record<string, string>, string, string, string[]?]>([
+    [{}, 'ACPSpawnError', 'no-such-agent was not found', ['no-such-agent']],
+    [{ START: 'dies' }, 'ACPAgentEnded', 'exit code 3. It wrote: the agent has no configuration'],
+    [{ START: 'says-why' }, 'ACPAgentEnded', 'exit code 0. It wrote: This program is no longer maintained.'],
+    [{ START: 'version' }, 'ACPInitError', 'version 99'],
+    [{ START: 'endless-noise' }, 'ACPProtocolError', OTHER],
+  ])('%j: %s', async (environment, code, detail, command = SCRIPTED_AGENT) => {
+    const host = await run('hello', { acp: { command } }, environment);
+    expectTold(host, code, detail);
     await expect(engine.prepare(host)).rejects.toThrow(detail);
   });
 
@@ -540,12 +507,8 @@ describe('a hostile agent', () => {
 
   it('may die in the middle of its work, and is started again', async () => {
     const host = await run('die');
-    expect(host.status).toBe('error');
     expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
-    expect(host.ofKind('ConversationErrorEvent')[0]).toMatchObject({
-      code: 'ACPAgentEnded',
-      detail: 'The agent ended with exit code 9. It wrote: the last words of an agent',
-    });
+    expectTold(host, 'ACPAgentEnded', 'ended with exit code 9. It wrote: the last words of an agent');
     await goOn(host, 'remember');
     expect(answers(host)).toEqual(['I know: die']);
   });
