@@ -6,7 +6,7 @@ import { startTestAgentServer, useAgentServer } from './support/test-agent-serve
 const server = useAgentServer(startTestAgentServer);
 
 /** Names that every object has already, or that change what it inherits. */
-const NAMES = ['__proto__', 'constructor', 'prototype', 'toString'];
+const NAMES = ['__proto__', 'constructor'];
 
 /** As a client's JSON text makes it: an own member, whatever the name. */
 function named(name: string, value: unknown): unknown {

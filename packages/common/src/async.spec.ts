@@ -59,20 +59,14 @@ describe('KeyedLimit', () => {
     expect(begun).toEqual([1, 2, 3]);
   });
 
-  it('goes on after a task that failed', async () => {
+  it('goes on after a task that failed, and forgets keys without tasks', async () => {
     const limit = new KeyedLimit(1);
     const failing = limit.run('a', () => Promise.reject(new Error('broken')));
     const next = limit.run('a', async () => 'done');
 
     await expect(failing).rejects.toThrow('broken');
     await expect(next).resolves.toBe('done');
-  });
-
-  it('forgets keys without tasks, after a failure too', async () => {
-    const limit = new KeyedLimit(1);
-
     await expect(limit.run('a', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
-
     expect(limit.size).toBe(0);
   });
 });

@@ -148,17 +148,6 @@ describe('the file editor', () => {
     });
   });
 
-  it.each([
-    ['CRLF', '\uFEFFone\r\ntwo\r\n', '\uFEFFone\r\nTWO\r\nnew\r\n'],
-    ['CRLF behind LF', 'zero\none\r\ntwo\r\n', 'zero\none\r\nTWO\r\nnew\r\n'],
-  ])('edits a file with %s as it was shown, and keeps its line breaks', async (_, content, expected) => {
-    await save('a.txt', content);
-    await edit({ command: 'str_replace', path: 'a.txt', old_str: 'one\ntwo', new_str: 'one\nTWO' });
-    const insert_line = content.split('\n').length - 1;
-    await edit({ command: 'insert', path: 'a.txt', insert_line, new_str: 'new\n' });
-    expect(await saved('a.txt')).toBe(expected);
-  });
-
   it('undoes edits one by one, but no change by others', async () => {
     await save('a.txt', '1');
     await create('a.txt', '2');

@@ -7,8 +7,8 @@ import { textOfCall } from '../../src/engine/native/text-tools.js';
 
 const agent = nativeAgent();
 
-const COMMAND = '{"command": "echo one"}';
-const OBJECT = `{"name": "terminal", "arguments": ${COMMAND}}`;
+const COMMAND = '{"thought": "one"}';
+const OBJECT = `{"name": "think", "arguments": ${COMMAND}}`;
 const FENCED = `\`\`\`json\n${OBJECT}\n\`\`\``;
 
 // ollama/ollama#12174, lmstudio-ai/lmstudio-bug-tracker#825, selfagency/opilot#149: the conversation ends as finished, and
@@ -19,26 +19,26 @@ describe('an answer that is nothing but a call', () => {
     ['Qwen Coder, two blocks', `${FENCED}\n\n${FENCED}`],
     ['bare JSON', OBJECT],
     ['JSON as of the API', `{"type": "function", "function": ${OBJECT}}`],
-    ['JSON with a comma at the end', `\`\`\`json\n{"name": "terminal", "arguments": ${COMMAND},}\n\`\`\``],
+    ['JSON with a comma at the end', `\`\`\`json\n{"name": "think", "arguments": ${COMMAND},}\n\`\`\``],
     ['Hermes', `<tool_call>\n${OBJECT}\n</tool_call>`],
     ['Hermes without its end', `<tool_call>\n${OBJECT}`],
     ['two of Hermes', `<tool_call>${OBJECT}</tool_call>\n<tool_call>${OBJECT}</tool_call>`],
     [
       'Qwen 3 Coder',
-      '<tool_call>\n<function=terminal>\n<parameter=command>\necho one\n</parameter>\n</function>\n</tool_call>',
+      '<tool_call>\n<function=think>\n<parameter=thought>\none\n</parameter>\n</function>\n</tool_call>',
     ],
-    ['Llama 3.1', `<function=terminal>${COMMAND}</function>`],
-    ['Llama 3.2', `<|python_tag|>{"name": "terminal", "parameters": ${COMMAND}}<|eom_id|>`],
-    ['Llama 3.2 without a mark', `{"type": "function", "name": "terminal", "parameters": ${COMMAND}}`],
+    ['Llama 3.1', `<function=think>${COMMAND}</function>`],
+    ['Llama 3.2', `<|python_tag|>{"name": "think", "parameters": ${COMMAND}}<|eom_id|>`],
+    ['Llama 3.2 without a mark', `{"type": "function", "name": "think", "parameters": ${COMMAND}}`],
     ['Mistral', `[TOOL_CALLS][${OBJECT}]`],
-    ['Mistral, version 11', `[TOOL_CALLS]terminal[CALL_ID]a1b2c3d4e[ARGS]${COMMAND}`],
-    ['Mistral, version 13', `[TOOL_CALLS]terminal${COMMAND}`],
-    ['gpt-oss', `<|channel|>commentary to=functions.terminal <|constrain|>json<|message|>${COMMAND}<|call|>`],
+    ['Mistral, version 11', `[TOOL_CALLS]think[CALL_ID]a1b2c3d4e[ARGS]${COMMAND}`],
+    ['Mistral, version 13', `[TOOL_CALLS]think${COMMAND}`],
+    ['gpt-oss', `<|channel|>commentary to=functions.think <|constrain|>json<|message|>${COMMAND}<|call|>`],
   ])('is that call: %s', async (_, text) => {
     const host = await agent.run(inOrder(say(text), say('Done.')));
     expect(host.status).toBe('finished');
-    expect(host.ofKind('ActionEvent')[0]).toMatchObject({ action: { command: 'echo one' }, thought: [] });
-    expect(JSON.stringify(agent.llm.requests[1]?.messages.at(-1))).toContain('one');
+    expect(host.ofKind('ActionEvent')[0]).toMatchObject({ action: { thought: 'one' }, thought: [] });
+    expect(agent.llm.requests[1]?.messages.at(-1)).toMatchObject({ role: 'tool' });
     expect(answersOf(host)).toEqual(['Done.']);
     expect(codesOf(host)).toEqual([]);
     expect(agent.llm.refusals).toEqual([]);
@@ -55,10 +55,10 @@ describe('an answer that is nothing but a call', () => {
   it.each([
     ['words before it', `I would call:\n\n${FENCED}`],
     ['words behind it', `${FENCED}\nThat is how.`],
-    ['a tool that is not there', FENCED.replace('terminal', 'shell')],
-    ['other members', `{"name": "terminal", "arguments": ${COMMAND}, "version": 1}`],
-    ['no arguments', '```json\n{"name": "terminal"}\n```'],
-    ['a quotation mark too many', '{"name": "terminal", "arguments": {"command": "echo "one""}}'],
+    ['a tool that is not there', FENCED.replace('think', 'shell')],
+    ['other members', `{"name": "think", "arguments": ${COMMAND}, "version": 1}`],
+    ['no arguments', '```json\n{"name": "think"}\n```'],
+    ['a quotation mark too many', '{"name": "think", "arguments": {"thought": "say "one""}}'],
   ])('is an answer with %s', async (_, text) => {
     const host = await agent.run(inOrder(say(text)));
     expect(host.status).toBe('finished');
@@ -73,7 +73,8 @@ describe('an answer that is nothing but a call', () => {
   });
 
   it('waits for confirmation like any other', async () => {
-    const host = await agent.run(inOrder(say(FENCED)), { confirmationPolicy: 'always' });
+    const inShell = FENCED.replace('think', 'terminal').replace('thought', 'command');
+    const host = await agent.run(inOrder(say(inShell)), { confirmationPolicy: 'always' });
     expect(host.status).toBe('waiting_for_confirmation');
     expect(host.ofKind('ObservationEvent')).toEqual([]);
   });

@@ -162,14 +162,6 @@ describe('a run', () => {
     await engine.run(host, never);
     expect(answers(host)).toEqual(['made many', 'Hello, world.']);
   });
-
-  it('works where tools do, with their variables and its own', async () => {
-    const host = hostFor({}, { OWN: 'of the agent' });
-    host.secrets = { TOKEN: 'of-the-user' };
-    await goOn(host, 'env OWN');
-    await goOn(host, 'env TOKEN');
-    expect(answers(host)).toEqual(['OWN=of the agent', 'TOKEN=of-the-user']);
-  });
 });
 
 describe('what the agent asks its client for', () => {
@@ -206,11 +198,8 @@ describe('what the agent asks its client for', () => {
 
 describe('permissions', () => {
   it('are given at once where nothing is to be confirmed', async () => {
-    const host = await run('ask rm');
-    expect(answers(host)).toEqual(['allowed: rm']);
-    expect(host.statuses).toEqual(['finished']);
-    await goOn(host, 'ask-always');
-    expect(answers(host).at(-1)).toBe('always');
+    const host = await run('ask-always');
+    expect([host.statuses, answers(host)]).toEqual([['finished'], ['always']]);
   });
 
   // zed-industries/zed#52782: the user is asked about "Terminal", and cannot know what it would run.
