@@ -1,8 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
 import type { AgentEngine, EngineSettings } from '../../packages/agent-server/src/engine/agent-engine.js';
@@ -12,6 +9,7 @@ import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import {
   engineSettings,
   MemoryEngineHost,
+  scriptedAgent,
 } from '../../packages/agent-server/test/fakes/memory-engine-host.js';
 import {
   compatibleRefusal,
@@ -31,7 +29,8 @@ import { say } from '../../packages/agent-server/test/fakes/scripted-llm.answers
 import { ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { until } from '../support/until.js';
-import { answersOf } from '../../packages/agent-server/test/field/native-agent.js';
+import { answersOf, oddTools } from '../../packages/agent-server/test/field/native-agent.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 // Whatever came before, the next message is answered: one conversation in each wire format, with odd answers at random.
@@ -61,16 +60,6 @@ class Dice {
     return choices[this.below(choices.length)] ?? choices[0];
   }
 }
-
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'mixture-'));
-});
-
-afterAll(async () => {
-  await rm(folder, { recursive: true, force: true, maxRetries: 10 });
-});
 
 /** Each run by its seed, so that the report of a failure names it. */
 async function eachRun(run: (dice: Dice) => Promise<void>): Promise<void> {
@@ -126,12 +115,8 @@ function expectAlive(host: MemoryEngineHost, answer: string): void {
   });
 }
 
-const tools = {
-  odd: {
-    command: process.execPath,
-    args: [path.resolve('packages/agent-server/test/fakes/mcp-servers/odd-tools-server.mjs')],
-  },
-};
+const folder = temporaryFolder();
+const tools = { odd: oddTools() };
 const wait = async (): Promise<void> => undefined;
 
 describe('a conversation survives', () => {
@@ -144,7 +129,7 @@ describe('a conversation survives', () => {
           odd.left -= 1;
           return odd.left < 0 ? say('I am.') : dice.one(ODD_ANSWERS);
         });
-        const settings = engineSettings(folder, llm.url, { mcpConfig: tools });
+        const settings = engineSettings(folder(), llm.url, { mcpConfig: tools });
         const host = await talk(new NativeEngine({ wait }), settings, { dice, odd });
         await llm.close();
         const refusals = llm.requests.flatMap(({ model, body }) => [
@@ -169,7 +154,7 @@ describe('a conversation survives', () => {
           return odd.left < 0 ? { text: 'I am.', usage: { input: 1, output: 1 } } : dice.one(ODD_CLAUDES);
         });
         const llm = { model: 'anthropic/claude', apiKey: 'key', baseUrl: null };
-        const settings = engineSettings(folder, '', { llm, mcpConfig: tools });
+        const settings = engineSettings(folder(), '', { llm, mcpConfig: tools });
         const engine = new NativeEngine({ anthropicUrl: claude.url, wait });
         const host = await talk(engine, settings, { dice, odd });
         await claude.close();
@@ -184,19 +169,7 @@ describe('a conversation survives', () => {
     'what agents of the Agent Client Protocol do',
     async () => {
       await eachRun(async (dice) => {
-        const acp = {
-          command: [
-            process.execPath,
-            path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs'),
-          ],
-          environment: { HOME: folder },
-          model: null,
-          sessionMode: null,
-          authMethod: null,
-          startTimeoutMs: 600_000,
-          idleTimeoutMs: 600_000,
-        };
-        const host = new MemoryEngineHost(engineSettings(folder, '', { acp }));
+        const host = new MemoryEngineHost(engineSettings(folder(), '', { acp: scriptedAgent(folder()) }));
         const engine = new AcpEngine({ environment: toolEnvironment(process.env), wrapper: [] });
         const { signal } = new AbortController();
         for (let round = 0; round < ROUNDS; round += 1) {

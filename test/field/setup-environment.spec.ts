@@ -1,17 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 import { SETUP_SCRIPT, setupVariables } from '../../src/v1/app-conversations/start/set-up.step.js';
 import {
   engineSettings,
   MemoryEngineHost,
+  scriptedAgent,
 } from '../../packages/agent-server/test/fakes/memory-engine-host.js';
 import { call, say } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
@@ -21,20 +22,15 @@ const run = promisify(execFile);
 const environment = toolEnvironment(process.env);
 const never = new AbortController().signal;
 
-let outer: string;
+const outer = temporaryFolder();
 let folder: string;
 beforeEach(async () => {
-  outer = await realpath(await mkdtemp(path.join(tmpdir(), 'setup-')));
   folder = await repository('project');
-});
-afterEach(async () => {
-  await rm(outer, { recursive: true, force: true, maxRetries: 10 });
 });
 
 async function repository(name: string): Promise<string> {
-  const made = path.join(outer, name);
-  await run('git', ['init', '-q', made]);
-  return made;
+  await run('git', ['init', '-q', outer(name)]);
+  return outer(name);
 }
 
 /** Runs the setup script as a start does. */
@@ -128,15 +124,7 @@ cd sub`,
   it('and an agent of others has it too', async () => {
     await setUp('export HELLO=there TOKEN=dummy');
     const engine = new AcpEngine({ environment, wrapper: [] });
-    const command = [
-      process.execPath,
-      path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs'),
-    ];
-    const times = { startTimeoutMs: 600_000, idleTimeoutMs: 600_000 };
-    const acp = { command, environment: { HOME: folder }, model: null, sessionMode: null, authMethod: null };
-    const host = new MemoryEngineHost(
-      engineSettings(folder, 'http://127.0.0.1:9', { acp: { ...acp, ...times } }),
-    );
+    const host = new MemoryEngineHost(engineSettings(folder, '', { acp: scriptedAgent(folder) }));
     host.secrets = { TOKEN: 'of the user' };
     for (const name of ['HELLO', 'TOKEN']) {
       await host.say(`env ${name}`);

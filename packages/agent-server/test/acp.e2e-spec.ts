@@ -1,47 +1,29 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { AcpEngine } from '../src/engine/acp/acp.engine.js';
 import { toolEnvironment } from '../src/tool-view.js';
+import { SCRIPTED_AGENT } from './fakes/memory-engine-host.js';
 import { shapeProblems } from './support/agent-protocol-shapes.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
-const AGENT = path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs');
 const SECRET = 'secret-of-the-agent-4217';
 
-let server: TestAgentServer;
-
-beforeAll(async () => {
-  const environment = toolEnvironment(process.env);
-  server = await startTestAgentServer({
-    environment,
-    createEngine: async () => new AcpEngine({ environment, wrapper: [] }),
-  });
-});
-
-afterAll(async () => {
-  await server.stop();
-});
+const environment = toolEnvironment(process.env);
+const createEngine = async () => new AcpEngine({ environment, wrapper: [] });
+const server = useAgentServer(() => startTestAgentServer({ environment, createEngine }));
 
 /** What starts the agent. */
 function launch(members: Record<string, unknown> = {}): Record<string, unknown> {
-  return { acp_command: [process.execPath, AGENT], acp_env: { HOME: server.folder }, ...members };
+  return { acp_command: SCRIPTED_AGENT, acp_env: { HOME: server.folder }, ...members };
 }
 
-async function start(
-  members: Record<string, unknown> = {},
-  rest: Record<string, unknown> = {},
-): Promise<string> {
-  return await server.client.start({
-    agent: { kind: 'ACPAgent', ...launch(members) },
-    secrets: { FAKE_SECRET: SECRET },
-    ...rest,
-  });
+async function start(members: Record<string, unknown> = {}): Promise<string> {
+  const agent = { kind: 'ACPAgent', ...launch(members) };
+  return await server.client.start({ agent, secrets: { FAKE_SECRET: SECRET } });
 }
 
-async function saidTo(id: string, text: string, status = 'finished'): Promise<unknown[]> {
-  await server.client.say(id, text);
-  await server.client.untilStatus(id, status);
+async function saidTo(id: string, text: string): Promise<unknown[]> {
+  await server.client.talk(id, text);
   return await server.client.answers(id);
 }
 
@@ -94,9 +76,7 @@ describe('a conversation with an agent of others', () => {
     expect(await change('huge')).toBe(400);
     expect(await change('')).toBe(422);
     expect(jsonAt(await server.client.info(id), 'current_model_id')).toBe('large');
-    const unknown = '00000000-0000-4000-8000-000000000000';
-    const path404 = `/api/conversations/${unknown}/switch_acp_model`;
-    expect((await server.client.post(path404, { model: 'x' })).status).toBe(404);
+    expect((await server.client.act('0'.repeat(32), 'switch_acp_model', { model: 'x' })).status).toBe(404);
   });
 
   it('is refused, and leaves nothing, when the agent cannot be started', async () => {

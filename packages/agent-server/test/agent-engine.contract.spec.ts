@@ -1,8 +1,7 @@
-import path from 'node:path';
 import { AcpEngine } from '../src/engine/acp/acp.engine.js';
 import { NativeEngine } from '../src/engine/native/native.engine.js';
 import { toolEnvironment } from '../src/tool-view.js';
-import { engineSettings, MemoryEngineHost, NEVER_MS } from './fakes/memory-engine-host.js';
+import { engineSettings, MemoryEngineHost, scriptedAgent } from './fakes/memory-engine-host.js';
 import { call, say } from './fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from './fakes/scripted-llm.js';
 import { temporaryFolder } from '../../../test/support/temporary-folder.js';
@@ -33,23 +32,11 @@ describeAgentEngine('native', async () => {
 });
 
 describeAgentEngine('acp', async () => {
-  const agent = path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs');
   return {
     createEngine: () => new AcpEngine({ environment: toolEnvironment(process.env), wrapper: [] }),
     createHost: (changes) =>
       new MemoryEngineHost(
-        engineSettings(folder(), 'http://127.0.0.1:9', {
-          acp: {
-            command: [process.execPath, agent],
-            environment: { HOME: folder() },
-            model: null,
-            sessionMode: null,
-            authMethod: null,
-            startTimeoutMs: NEVER_MS,
-            idleTimeoutMs: NEVER_MS,
-          },
-          ...changes,
-        }),
+        engineSettings(folder(), 'http://127.0.0.1:9', { acp: scriptedAgent(folder()), ...changes }),
       ),
     messages: MESSAGES,
     close: async () => undefined,

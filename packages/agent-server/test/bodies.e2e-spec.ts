@@ -1,19 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { SESSION_KEY } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
-let server: TestAgentServer;
-
-beforeAll(async () => {
-  server = await startTestAgentServer();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
+const server = useAgentServer(startTestAgentServer);
 
 async function post(body: string | Buffer, headers: Record<string, string> = {}): Promise<unknown> {
   const response = await fetch(`${server.client.url}/api/conversations`, {

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { SESSION_KEY } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
-
-const HEADERS = { 'X-Session-API-Key': SESSION_KEY };
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
 describe('commands, files and git below the path of a conversation', () => {
-  let server: TestAgentServer;
-  let id: string;
+  const server = useAgentServer(startTestAgentServer);
   let base: string;
   let folder: string;
 
@@ -18,13 +14,11 @@ describe('commands, files and git below the path of a conversation', () => {
     await server.client.post(`${base}/bash/execute_bash_command`, { command, ...members });
 
   beforeAll(async () => {
-    server = await startTestAgentServer();
-    id = await server.client.start({ workspace: { kind: 'LocalWorkspace', working_dir: 'one' } });
+    const id = await server.client.start({ workspace: { kind: 'LocalWorkspace', working_dir: 'one' } });
     base = `/api/conversations/${id}`;
     folder = path.join(server.workspace, 'one');
     await mkdir(path.join(folder, 'docs'), { recursive: true });
   });
-  afterAll(() => server.stop());
 
   it('begin in its working directory: commands', async () => {
     expect((await execute('pwd')).body).toMatchObject({ stdout: `${folder}\n`, exit_code: 0 });
@@ -40,16 +34,12 @@ describe('commands, files and git below the path of a conversation', () => {
   it('begin in its working directory: files', async () => {
     const form = new FormData();
     form.append('file', new Blob(['text']), 'a.txt');
-    const url = `${server.client.url}${base}/file`;
-    const sent = await fetch(`${url}/upload?path=docs/a.txt`, {
-      method: 'POST',
-      headers: HEADERS,
-      body: form,
-    });
+    const upload = `${base}/file/upload?path=docs/a.txt`;
+    const sent = await server.client.fetch(upload, { method: 'POST', body: form });
     expect(sent.status).toBe(200);
     expect(await readFile(path.join(folder, 'docs/a.txt'), 'utf8')).toBe('text');
     const download = async (file: string) =>
-      await fetch(`${url}/download?path=${encodeURIComponent(file)}`, { headers: HEADERS });
+      await server.client.fetch(`${base}/file/download?path=${encodeURIComponent(file)}`);
     expect(await (await download('docs/a.txt')).text()).toBe('text');
     expect(await (await download(path.join(folder, 'docs/a.txt'))).text()).toBe('text');
     expect((await download('../../../../../etc/passwd')).status).toBe(403);

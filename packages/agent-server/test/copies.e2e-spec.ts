@@ -1,17 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { unzipSync } from 'fflate';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
-import { CREDENTIALS, SESSION_KEY } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { CREDENTIALS } from './support/agent-server-client.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 import { until } from '../../../test/support/until.js';
 
-let server: TestAgentServer;
-
-beforeAll(async () => {
-  server = await startTestAgentServer();
-});
-afterAll(() => server.stop());
+const server = useAgentServer(startTestAgentServer);
 
 async function talk(...messages: string[]): Promise<string> {
   const id = await server.client.start({ tags: { purpose: 'test' } });
@@ -37,12 +32,8 @@ describe('a fork', () => {
     const wanted = randomUUID();
     const { status, body } = await fork(id, { id: wanted, title: 'Copy', tags: { copied: 'yes' } });
     expect(status).toBe(201);
-    expect(body).toMatchObject({
-      id: wanted,
-      title: 'Copy',
-      tags: { copied: 'yes' },
-      execution_status: 'idle',
-    });
+    const tags = { copied: 'yes' };
+    expect(body).toMatchObject({ id: wanted, title: 'Copy', tags, execution_status: 'idle' });
     expect(await server.client.events(wanted)).toEqual(await server.client.events(id));
     await goOn(wanted, 'say three');
     expect(await server.client.answers(wanted)).toEqual(['one', 'two', 'three']);
@@ -50,9 +41,7 @@ describe('a fork', () => {
 
     await server.restart();
     expect(await server.client.answers(wanted)).toEqual(['one', 'two', 'three']);
-    expect(await server.client.info(wanted)).toMatchObject({
-      tags: { copied: 'yes' },
-    });
+    expect(await server.client.info(wanted)).toMatchObject({ tags });
     expect(await server.client.info(id)).toMatchObject({ tags: { purpose: 'test' } });
   });
 
@@ -131,9 +120,7 @@ describe('navigation', () => {
 describe('the trajectory of a conversation', () => {
   it('is an archive of what clients see of it', async () => {
     const id = await talk('say one');
-    const response = await fetch(`${server.client.url}/api/file/download-trajectory/${id}`, {
-      headers: { 'X-Session-API-Key': SESSION_KEY },
-    });
+    const response = await server.client.fetch(`/api/file/download-trajectory/${id}`);
     const files = unzipSync(new Uint8Array(await response.arrayBuffer()));
     const [meta, ...events] = Object.values(files).map((bytes): unknown =>
       JSON.parse(Buffer.from(bytes).toString('utf8')),

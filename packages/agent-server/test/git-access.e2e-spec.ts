@@ -1,15 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createNativeEngine } from '../src/engine/native/native.engine.js';
 import { toolEnvironment } from '../src/tool-view.js';
 import { call, say } from './fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from './fakes/scripted-llm.js';
 import { credentialsWithModelAt, SESSION_KEY, startWithModelAt } from './support/agent-server-client.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../test/fakes/git-http-server.js';
-import {
-  startSeparateAgentServer,
-  startTestAgentServer,
-  type SeparateAgentServer,
-} from './support/test-agent-server.js';
+import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
 
 const TOKEN = 'token-of-the-git-host';
 const NAME = 'team/project';
@@ -17,20 +13,7 @@ const IDENTITY = { name: 'Ada', email: 'ada@example.com' };
 const WORK = 'echo b > b.txt && git add . && git commit -qm b && git log -1 --format=%an,%ae';
 
 let host: GitHttpServer;
-let server: SeparateAgentServer;
-
-async function prepare(new_branch: string, identity: object | null): Promise<void> {
-  await host.commit(NAME, 'main', { 'a.txt': 'a' });
-  await server.client.post('/api/git/prepare', {
-    url: `${host.origin}/${NAME}.git`,
-    directory: 'project',
-    branch: null,
-    new_branch,
-    username: 'user',
-    password: TOKEN,
-    identity,
-  });
-}
+let server: TestAgentServer;
 
 describe('an agent and its git server', () => {
   let llm: ScriptedLlm;
@@ -60,8 +43,16 @@ describe('an agent and its git server', () => {
 
   /** Starts a conversation in a clone, and gives it credentials as the service does after a restart. */
   async function start(expose: boolean): Promise<string> {
+    await host.commit(NAME, 'main', { 'a.txt': 'a' });
     // The shell has the name of the user from the conversation alone.
-    await prepare('work', null);
+    const clone = {
+      url: `${host.origin}/${NAME}.git`,
+      directory: 'project',
+      branch: null,
+      new_branch: 'work',
+    };
+    const user = { username: 'user', password: TOKEN, identity: null };
+    await server.client.post('/api/git/prepare', { ...clone, ...user });
     const git = {
       credentials: [{ origin: host.origin, username: 'user', password: TOKEN }],
       expose,
@@ -114,62 +105,5 @@ describe('an agent and its git server', () => {
     expect(events).not.toMatch(/SLIPWAY_GIT|GIT_CONFIG_KEY_2/);
     expect(await host.show(NAME, 'work', '%an %s')).toBe('Ada b');
     expect(llm.requests[0]?.tools).toContain('git_remote');
-  });
-});
-
-describe('POST /api/git/push', () => {
-  beforeAll(async () => {
-    host = await startGitHttpServer(`user:${TOKEN}`);
-    server = await startSeparateAgentServer();
-    await prepare('work', IDENTITY);
-  });
-
-  afterAll(async () => {
-    await server.stop();
-    await host.close();
-  });
-
-  const pushed = async (change: object = {}): Promise<{ status: number; body: unknown }> =>
-    server.client.post('/api/git/push', {
-      url: `${host.origin}/${NAME}.git`,
-      directory: `${server.folder}/workspace/project`,
-      branch: null,
-      username: 'user',
-      password: TOKEN,
-      ...change,
-    });
-  const inShell = async (command: string): Promise<void> => {
-    const { body } = await server.client.post('/api/bash/execute_bash_command', {
-      command,
-      cwd: 'project',
-    });
-    expect(body).toMatchObject({ exit_code: 0 });
-  };
-
-  it('pushes the branch that is checked out, or the named one', async () => {
-    await inShell(WORK);
-    expect(await pushed()).toMatchObject({ status: 200, body: { ok: true, branch: 'work' } });
-    expect(await host.show(NAME, 'work', '%s')).toBe('b');
-    await inShell('git checkout -qb other && git commit --allow-empty -qm c && git checkout -q work');
-    expect(await pushed({ branch: 'other' })).toMatchObject({ body: { ok: true, branch: 'other' } });
-  });
-
-  it('says why it cannot, without the credentials', async () => {
-    const { body } = await pushed({ password: 'wrong-token-of-the-host' });
-    expect(body).toMatchObject({ ok: false, branch: 'work' });
-    expect(JSON.stringify(body)).not.toContain('wrong-token-of-the-host');
-    expect(await pushed({ branch: 'none' })).toMatchObject({ body: { ok: false } });
-    expect(await pushed({ directory: server.workspace })).toMatchObject({
-      body: { ok: false, branch: null },
-    });
-    expect(await pushed({ branch: '--all' })).toMatchObject({ status: 422 });
-  });
-
-  it('never pushes the default branch', async () => {
-    await inShell('git checkout -q main && git commit --allow-empty -qm mine');
-    const refused = { ok: false, branch: 'main', output: expect.stringContaining('default branch') };
-    expect(await pushed()).toMatchObject({ status: 200, body: refused });
-    expect(await pushed({ branch: 'main' })).toMatchObject({ body: refused });
-    expect(await host.show(NAME, 'main', '%s')).not.toBe('mine');
   });
 });

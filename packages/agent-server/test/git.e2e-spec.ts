@@ -5,47 +5,54 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../test/fakes/git-http-server.js';
-import { startSeparateAgentServer, type SeparateAgentServer } from './support/test-agent-server.js';
+import { startSeparateAgentServer, useAgentServer } from './support/test-agent-server.js';
 
 const run = promisify(execFile);
 const IDENTITY = { name: 'Ada', email: 'ada@example.com' };
 const TOKEN = 'token-of-the-git-host';
+const NOBODY = { username: null, password: null, identity: null };
+
+const server = useAgentServer(startSeparateAgentServer);
+let host: GitHttpServer;
+let url: string;
+
+beforeAll(async () => {
+  host = await startGitHttpServer(`user:${TOKEN}`);
+  await host.commit('team/project', 'main', { 'a.txt': 'a' });
+  await host.commit('team/project', 'feature/x', { 'b.txt': 'b' });
+  url = `${host.origin}/team/project.git`;
+});
+
+afterAll(() => host.close());
+
+async function prepare(directory: string, members: Record<string, unknown> = {}): Promise<unknown> {
+  const { status, body } = await server.client.post('/api/git/prepare', {
+    url,
+    directory,
+    branch: null,
+    username: 'user',
+    password: TOKEN,
+    identity: IDENTITY,
+    ...members,
+  });
+  expect(status).toBe(200);
+  return body;
+}
+
+const git = async (directory: string, ...args: string[]) =>
+  (await run('git', args, { cwd: path.join(server.workspace, directory) })).stdout.trim();
+
+const push = async (directory: string, change: object = {}): Promise<{ status: number; body: unknown }> =>
+  await server.client.post('/api/git/push', {
+    url,
+    directory: path.join(server.workspace, directory),
+    branch: null,
+    username: 'user',
+    password: TOKEN,
+    ...change,
+  });
 
 describe('POST /api/git/prepare', () => {
-  let server: SeparateAgentServer;
-  let host: GitHttpServer;
-  let url: string;
-
-  beforeAll(async () => {
-    host = await startGitHttpServer(`user:${TOKEN}`);
-    await host.commit('team/project', 'main', { 'a.txt': 'a' });
-    await host.commit('team/project', 'feature/x', { 'b.txt': 'b' });
-    url = `${host.origin}/team/project.git`;
-    server = await startSeparateAgentServer();
-  });
-
-  afterAll(async () => {
-    await server.stop();
-    await host.close();
-  });
-
-  async function prepare(directory: string, members: Record<string, unknown> = {}): Promise<unknown> {
-    const { status, body } = await server.client.post('/api/git/prepare', {
-      url,
-      directory,
-      branch: null,
-      username: 'user',
-      password: TOKEN,
-      identity: IDENTITY,
-      ...members,
-    });
-    expect(status).toBe(200);
-    return body;
-  }
-
-  const git = async (directory: string, ...args: string[]) =>
-    (await run('git', args, { cwd: path.join(server.workspace, directory) })).stdout.trim();
-
   it('clones with credentials that are stored nowhere', async () => {
     const answer = await prepare('cloned');
     expect(answer).toEqual({
@@ -207,9 +214,13 @@ describe('POST /api/git/prepare', () => {
     await mkdir(path.join(server.workspace, 'other'));
     await writeFile(path.join(server.workspace, 'other/file'), 'mine');
     expect(await prepare('other')).toMatchObject({ ok: false, failure: 'directory_not_empty' });
-    const body = { url, branch: null, username: null, password: null, identity: null };
     for (const directory of ['/etc/x', '../x']) {
-      const refused = await server.client.post('/api/git/prepare', { ...body, directory });
+      const refused = await server.client.post('/api/git/prepare', {
+        url,
+        branch: null,
+        directory,
+        ...NOBODY,
+      });
       expect(refused).toMatchObject({ status: 403 });
     }
   });
@@ -242,15 +253,7 @@ describe('POST /api/git/prepare', () => {
     const answer = await prepare('kept', { branch: 'pull-7', ref: 'refs/pull/7/head', no_push });
     expect(answer).toMatchObject({ ok: true, head, branch: 'pull-7' });
     await expect(git('kept', 'push', 'origin', 'pull-7')).rejects.toThrow(no_push);
-    const push = {
-      directory: path.join(server.workspace, 'kept'),
-      url,
-      branch: null,
-      username: 'u',
-      password: TOKEN,
-    };
-    const { body } = await server.client.post('/api/git/push', push);
-    expect(body).toMatchObject({ ok: false, output: expect.stringContaining(no_push) });
+    expect((await push('kept')).body).toMatchObject({ ok: false, output: expect.stringContaining(no_push) });
     const missing = await prepare('missing', { branch: 'pull-8', ref: 'refs/pull/8/head' });
     expect(missing).toMatchObject({ ok: false, failure: 'branch_not_found' });
   });
@@ -259,17 +262,13 @@ describe('POST /api/git/prepare', () => {
     await host.fork('team/project', 'joe/project');
     const fork = `${host.origin}/joe/project.git`;
     await prepare('default', { url: fork, upstream: { url, branch: 'main' } });
-    const folder = path.join(server.workspace, 'default');
-    await run('git', ['-C', folder, 'commit', '-q', '--allow-empty', '-m', 'more']);
-    const push = async (to: string) => {
-      const request = { directory: folder, url: to, to, branch: null, username: 'user', password: TOKEN };
-      return (await server.client.post('/api/git/push', request)).body;
-    };
-    expect(await push(url)).toMatchObject({ ok: false, output: expect.stringContaining('default branch') });
-    expect(await push(fork)).toMatchObject({ ok: true, branch: 'main' });
+    await git('default', 'commit', '-q', '--allow-empty', '-m', 'more');
+    const pushTo = async (to: string) => (await push('default', { url: to, to })).body;
+    expect(await pushTo(url)).toMatchObject({ ok: false, output: expect.stringContaining('default branch') });
+    expect(await pushTo(fork)).toMatchObject({ ok: true, branch: 'main' });
     expect(await host.tip('joe/project', 'main')).toBe(await git('default', 'rev-parse', 'HEAD'));
     host.readOnly.add('joe/project');
-    expect(await push(fork)).toMatchObject({ ok: false, denied: true });
+    expect(await pushTo(fork)).toMatchObject({ ok: false, denied: true });
   });
 
   it.each([
@@ -285,5 +284,51 @@ describe('POST /api/git/prepare', () => {
     const answer = await server.client.post('/api/git/prepare', { ...body, [member]: value });
     expect(answer).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', member] }] } });
     expect(JSON.stringify(jsonAt(answer.body, 'detail'))).not.toContain('secret');
+  });
+});
+
+describe('POST /api/git/push', () => {
+  const NAME = 'team/pushed';
+  const commit = async (message: string) =>
+    await git('pushed', 'commit', '-q', '--allow-empty', '-m', message);
+  const pushed = async (change: object = {}) => {
+    const { status, body } = await push('pushed', { url: `${host.origin}/${NAME}.git`, ...change });
+    return { status, ...Object(body) };
+  };
+
+  beforeAll(async () => {
+    await host.commit(NAME, 'main', { 'a.txt': 'a' });
+    await prepare('pushed', { url: `${host.origin}/${NAME}.git`, new_branch: 'work' });
+  });
+
+  it('pushes the branch that is checked out, or the named one', async () => {
+    await commit('b');
+    expect(await pushed()).toMatchObject({ status: 200, ok: true, branch: 'work' });
+    expect(await host.show(NAME, 'work', '%s')).toBe('b');
+    await git('pushed', 'checkout', '-qb', 'other');
+    await commit('c');
+    await git('pushed', 'checkout', '-q', 'work');
+    expect(await pushed({ branch: 'other' })).toMatchObject({ ok: true, branch: 'other' });
+  });
+
+  it('says why it cannot, without the credentials', async () => {
+    const refused = await pushed({ password: 'wrong-token-of-the-host' });
+    expect(refused).toMatchObject({ ok: false, branch: 'work' });
+    expect(JSON.stringify(refused)).not.toContain('wrong-token-of-the-host');
+    const none = 'There is no local branch none.';
+    expect(await pushed({ branch: 'none' })).toMatchObject({ ok: false, output: none });
+    expect(await pushed({ directory: server.workspace })).toMatchObject({ ok: false, branch: null });
+    const elsewhere = await pushed({ directory: server.workspace, branch: 'work' });
+    expect(elsewhere).toMatchObject({ ok: false, output: expect.stringContaining('in no repository') });
+    expect(await pushed({ branch: '--all' })).toMatchObject({ status: 422 });
+  });
+
+  it('never pushes the default branch', async () => {
+    await git('pushed', 'checkout', '-q', 'main');
+    await commit('mine');
+    const refused = { ok: false, branch: 'main', output: expect.stringContaining('default branch') };
+    expect(await pushed()).toMatchObject({ status: 200, ...refused });
+    expect(await pushed({ branch: 'main' })).toMatchObject(refused);
+    expect(await host.show(NAME, 'main', '%s')).not.toBe('mine');
   });
 });

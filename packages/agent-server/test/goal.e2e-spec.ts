@@ -71,16 +71,11 @@ describe('a goal', () => {
 
     const of = { objective: OBJECTIVE, max_iterations: 10 };
     const first = { score: 0.25, complete: false, missing: 'two tests fail' };
+    const last = { score: 1, complete: true, missing: '' };
     expect(await told(id)).toEqual([
       { ...of, active: true, status: 'running', iteration: 0, verdict: null },
       { ...of, active: true, status: 'running', iteration: 1, verdict: first },
-      {
-        ...of,
-        active: false,
-        status: 'complete',
-        iteration: 2,
-        verdict: { score: 1, complete: true, missing: '' },
-      },
+      { ...of, active: false, status: 'complete', iteration: 2, verdict: last },
     ]);
     const messages = JSON.stringify(await asked(id));
     expect(messages).toContain(OBJECTIVE);
@@ -98,11 +93,8 @@ describe('a goal', () => {
     const id = await start([verdict(false, 'everything')]);
     await begin(id, { max_iterations: 2 });
     await untilTold(id, 'capped');
-    expect((await told(id)).at(-1)).toMatchObject({
-      active: false,
-      iteration: 2,
-      verdict: { missing: 'everything' },
-    });
+    const last = { active: false, iteration: 2, verdict: { missing: 'everything' } };
+    expect((await told(id)).at(-1)).toMatchObject(last);
     expect(llm.requests.filter(isJudging)).toHaveLength(2);
     expect(await post(id, 'goal/resume')).toMatchObject({ status: 400 });
   });
@@ -245,12 +237,8 @@ describe('a goal', () => {
 
   it('is none without words, with too many rounds, or where none was interrupted', async () => {
     const id = await start([met]);
-    for (const body of [
-      {},
-      { objective: ' ' },
-      { objective: 'x', max_iterations: 0 },
-      { objective: 'x', max_iterations: 101 },
-    ]) {
+    const rounds = [0, 101].map((max_iterations) => ({ objective: 'x', max_iterations }));
+    for (const body of [{}, { objective: ' ' }, ...rounds]) {
       expect(await post(id, 'goal', body)).toMatchObject({ status: 422 });
     }
     expect(await post(id, 'goal/resume')).toEqual({
@@ -259,9 +247,10 @@ describe('a goal', () => {
     });
     expect(await post(id, 'goal/stop')).toMatchObject({ status: 200 });
     const gone = '0'.repeat(32);
-    expect([await begin(gone), await post(gone, 'goal/stop'), await post(gone, 'goal/resume')]).toMatchObject(
-      [{ status: 404 }, { status: 404 }, { status: 404 }],
-    );
+    for (const action of ['goal/stop', 'goal/resume']) {
+      expect(await post(gone, action)).toMatchObject({ status: 404 });
+    }
+    expect(await begin(gone)).toMatchObject({ status: 404 });
     expect(await told(id)).toEqual([]);
   });
 });

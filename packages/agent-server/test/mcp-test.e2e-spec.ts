@@ -1,22 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import path from 'node:path';
 import { RemoteMcpServer } from './fakes/mcp-servers/remote-mcp-server.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
 const STDIO = path.resolve('packages/agent-server/test/fakes/mcp-servers/stdio-server.mjs');
 
 describe('a tool server that is tried', () => {
-  let server: TestAgentServer;
+  const server = useAgentServer(startTestAgentServer);
   let mcp: RemoteMcpServer;
 
   beforeAll(async () => {
-    server = await startTestAgentServer();
     mcp = await RemoteMcpServer.start();
   });
-  afterAll(async () => {
-    await server.stop();
-    await mcp.close();
-  });
+  afterAll(() => mcp.close());
 
   const tryServer = async (candidate: unknown, members: Record<string, unknown> = {}) =>
     await server.client.post('/api/mcp/test', { server: candidate, ...members });
@@ -84,13 +80,13 @@ describe('a tool server that is tried', () => {
   });
 
   it('is not called where the conversations may not call it', async () => {
-    const other = await startTestAgentServer();
-    await other.client.start({ slipway: { outbound_allowlist: ['mcp.example.com'] } });
+    await server.restart();
+    await server.client.start({ slipway: { outbound_allowlist: ['mcp.example.com'] } });
     const before = mcp.requests.length;
-    const { body } = await other.client.post('/api/mcp/test', { server: { type: 'http', url: mcp.httpUrl } });
+    const { body } = await tryServer({ type: 'http', url: mcp.httpUrl });
     expect(body).toMatchObject({ ok: false, error: expect.stringContaining('OUTBOUND_ALLOWLIST') });
     expect(mcp.requests.length).toBe(before);
-    await other.stop();
+    await server.restart();
   });
 
   it.each([

@@ -1,20 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { lookUpSecrets } from '../src/conversations/credentials.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
-let server: TestAgentServer;
-
-beforeAll(async () => {
-  server = await startTestAgentServer();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
+const server = useAgentServer(startTestAgentServer);
 
 /** Names that every object has already, or that change what it inherits. */
-const NAMES = ['__proto__', 'constructor', 'prototype', 'toString'];
+const NAMES = ['__proto__', 'constructor'];
 
 /** As a client's JSON text makes it: an own member, whatever the name. */
 function named(name: string, value: unknown): unknown {
@@ -32,9 +24,7 @@ describe('names that people choose', () => {
 
   it.each(NAMES)('are names of tool servers and of their variables: %s', async (name) => {
     const servers = named(name, { command: 'true', env: named(name, 'value') });
-    const { agent } = {
-      agent: { llm: { model: 'openai/fake', api_key: 'k' }, mcp_config: { mcpServers: servers } },
-    };
+    const agent = { llm: { model: 'openai/fake', api_key: 'k' }, mcp_config: { mcpServers: servers } };
     const id = await server.client.start({ agent });
     const settings: unknown = JSON.parse(String(await server.client.answerTo(id, 'settings')));
     const config = jsonAt(settings, 'mcpConfig');

@@ -73,25 +73,6 @@ it('works for the agent of another conversation, and the log says so', async () 
   });
 });
 
-it('works for a user: a command in the workspace, its result to the model, a reply', async () => {
-  const id = await start(
-    [call('terminal', { command: 'echo "$TOKEN" > out; cat out' }), say('It is done.')],
-    { secrets: { TOKEN: 'a-secret-token' } },
-  );
-  const { client } = server;
-  await client.talk(id, 'Write the file.');
-  expect((await client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
-    'MessageEvent',
-    'ActionEvent',
-    'ObservationEvent',
-    'MessageEvent',
-  ]);
-  expect(await client.answers(id)).toEqual(['It is done.']);
-  expect(await readFile(path.join(server.workspace, 'project/out'), 'utf8')).toBe('a-secret-token\n');
-  expect(JSON.stringify(await client.events(id))).not.toContain('a-secret-token');
-  expect(llm.requests.at(-1)?.text).toContain('<secret-hidden>');
-});
-
 it('reads what the repository says about a file with the first file that it touches, once', async () => {
   const look = call('file_editor', { command: 'view', path: 'docs/a.md' });
   llm = await ScriptedLlm.start(inOrder(look, look, say('It is done.')));
@@ -111,9 +92,7 @@ it('reads what the repository says about a file with the first file that it touc
   expect(llm.requests[0]?.text).not.toContain('British');
   expect(JSON.stringify(first)).toContain('Use British spelling.');
   expect(JSON.stringify(second)).not.toContain('British');
-  expect(jsonAt(await client.get(`/api/conversations/${id}`), 'activated_knowledge_skills')).toEqual([
-    'copilot:docs',
-  ]);
+  expect(jsonAt(await client.info(id), 'activated_knowledge_skills')).toEqual(['copilot:docs']);
 });
 
 it('shows an answer while it is written, and takes it back when the user pauses', async () => {
@@ -153,18 +132,11 @@ it('calls no model, and sends no key, where a record on the disk says so', async
   const id = await start([say('It is done.')]);
   const stranger = await ScriptedLlm.start(inOrder(say('Thank you for the key.')));
   await server.halt();
-  const record = path.join(server.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
+  const record = path.join(server.folderOf(id), 'conversation.json');
   const written = await readFile(record, 'utf8');
-  await writeFile(
-    record,
-    JSON.stringify({
-      ...jsonObject(written),
-      llm: { model: 'openai/fake', baseUrl: stranger.url, timeoutMs: 10_000, usageId: 'agent' },
-      llmKeyNeeded: false,
-      tavilyApiUrl: stranger.url,
-      outboundAllowlist: null,
-    }),
-  );
+  const model = { model: 'openai/fake', baseUrl: stranger.url, timeoutMs: 10_000, usageId: 'agent' };
+  const forged = { llm: model, llmKeyNeeded: false, tavilyApiUrl: stranger.url, outboundAllowlist: null };
+  await writeFile(record, JSON.stringify({ ...Object(JSON.parse(written)), ...forged }));
   await server.restart();
   const { client } = server;
 
@@ -189,6 +161,15 @@ describe('a pause', () => {
     await server.client.untilStatus(id, 'finished');
   };
 
+  /** With a message that the model answers by a command and a thought behind it. */
+  const startTwo = async (command: string, pauseGraceMs: number): Promise<string> => {
+    const think = { name: 'think', arguments: { thought: 'not begun' } };
+    const both = calls({ name: 'terminal', arguments: { command } }, think);
+    const id = await start([both, say('It is done.')], {}, { pauseGraceMs });
+    await server.client.say(id, 'Do it.');
+    return id;
+  };
+
   it.each([
     ['says nothing', { kind: 'hang' } as const],
     ['has said a part', { kind: 'stall', text: 'half of an answer' } as const],
@@ -200,28 +181,15 @@ describe('a pause', () => {
     expect(await pause(id)).toMatchObject({ status: 200 });
 
     expect(await server.client.status(id)).toBe('paused');
-    expect((await server.client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
-      'MessageEvent',
-      'PauseEvent',
-    ]);
+    expect((await server.client.kinds(id)).slice(-1)).toEqual(['PauseEvent']);
+    expect(await server.client.answers(id)).toEqual([]);
     await goOn(id);
     expect(await server.client.answers(id)).toEqual(['It is done.']);
     expect(llm.requests.at(-1)?.text).not.toContain('half of an answer');
   });
 
   it('ends a tool that takes longer than its grace, and says so to the model', async () => {
-    const id = await start(
-      [
-        calls(
-          { name: 'terminal', arguments: { command: 'touch begun; sleep 1000' } },
-          { name: 'think', arguments: { thought: 'not begun' } },
-        ),
-        say('It is done.'),
-      ],
-      {},
-      { pauseGraceMs: 100 },
-    );
-    await server.client.say(id, 'Do it.');
+    const id = await startTwo('touch begun; sleep 1000', 100);
     await until(() => existsSync(path.join(server.workspace, 'project/begun')));
 
     await pause(id);
@@ -239,18 +207,7 @@ describe('a pause', () => {
 
   it('lets a tool complete within its grace, and begins no other', async () => {
     const gate = 'until [ -e go ]; do sleep 0.01; done';
-    const id = await start(
-      [
-        calls(
-          { name: 'terminal', arguments: { command: gate } },
-          { name: 'think', arguments: { thought: 'not begun' } },
-        ),
-        say('It is done.'),
-      ],
-      {},
-      { pauseGraceMs: 60_000 },
-    );
-    await server.client.say(id, 'Do it.');
+    const id = await startTwo(gate, 60_000);
     await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
     await pause(id);
     await writeFile(path.join(server.workspace, 'project/go'), '');
@@ -261,11 +218,6 @@ describe('a pause', () => {
     await goOn(id);
   });
 });
-
-function jsonObject(text: string): object {
-  const value: unknown = JSON.parse(text);
-  return typeof value === 'object' && value !== null ? value : {};
-}
 
 describe('a result of a form that the client chose', () => {
   const resultSchema = {
@@ -293,14 +245,11 @@ describe('a result of a form that the client chose', () => {
     );
     const { client } = server;
     await client.talk(id, 'Run the tests.');
+    const failed = ['ActionEvent', 'AgentErrorEvent'];
     expect((await client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
-      'MessageEvent',
-      'MessageEvent',
-      'MessageEvent',
-      'ActionEvent',
-      'AgentErrorEvent',
-      'ActionEvent',
-      'AgentErrorEvent',
+      ...Array.from({ length: 3 }, () => 'MessageEvent'),
+      ...failed,
+      ...failed,
       'ActionEvent',
       'ObservationEvent',
     ]);

@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { startRequest } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
 const LOCAL = { name: 'local', source: '../market' };
 const REMOTE = { name: 'remote', source: 'github:octo/plugins' };
 
 describe('plugins', () => {
-  let server: TestAgentServer;
+  const server = useAgentServer(startTestAgentServer);
 
   beforeAll(async () => {
-    server = await startTestAgentServer();
     const market = path.join(server.workspace, 'market');
     const skill = path.join(market, 'plugins/style/skills/lint-style');
     await mkdir(skill, { recursive: true });
@@ -28,7 +27,6 @@ describe('plugins', () => {
       JSON.stringify({ name: 'local', plugins }),
     );
   });
-  afterAll(() => server.stop());
 
   const start = async (...registered_marketplaces: object[]): Promise<string> => {
     const { agent } = startRequest();

@@ -1,27 +1,19 @@
-import { createServer, type Server } from 'node:net';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { createServer } from 'node:net';
+import { afterAll, expect, it } from '@jest/globals';
 import { startListening } from '../../../test/support/start-listening.js';
 import { reservedPort } from '../../../test/support/reserved-port.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
-let program: Server;
-let server: TestAgentServer;
-
-beforeAll(async () => {
-  program = createServer((socket) => socket.on('error', () => undefined));
-  const environment = {
-    WORKER_1: String(await startListening(program)),
-    WORKER_2: String(await reservedPort()),
-    WORKER_3: '70000',
-    PATH: '/bin:/usr/bin',
-  };
-  server = await startTestAgentServer({ environment });
+const program = createServer((socket) => socket.on('error', () => undefined));
+const server = useAgentServer(async () => {
+  const ports = [await startListening(program), await reservedPort(), 70_000];
+  const workers = ports.map((port, index) => [`WORKER_${index + 1}`, String(port)]);
+  return await startTestAgentServer({
+    environment: { ...Object.fromEntries(workers), PATH: '/bin:/usr/bin' },
+  });
 });
 
-afterAll(async () => {
-  program.close();
-  await server.stop();
-});
+afterAll(() => void program.close());
 
 it('tells at which of its ports something listens', async () => {
   const names = ['WORKER_1', 'WORKER_2', 'WORKER_3', 'PATH', 'constructor', ''].join();

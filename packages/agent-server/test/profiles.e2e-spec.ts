@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonList } from '@slipway/common/json-access.js';
-import { SESSION_KEY } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
 const FAST = {
   model: 'openai/fast',
@@ -11,12 +10,7 @@ const FAST = {
 };
 
 describe('profiles of models', () => {
-  let server: TestAgentServer;
-
-  beforeAll(async () => {
-    server = await startTestAgentServer();
-  });
-  afterAll(() => server.stop());
+  const server = useAgentServer(startTestAgentServer);
 
   const save = async (name: string, llm: unknown, members: object = {}) =>
     await server.client.post(`/api/profiles/${name}`, { llm, ...members });
@@ -41,18 +35,15 @@ describe('profiles of models', () => {
       config: { ...FAST, api_key: null },
       api_key_set: true,
     });
-    const shown = await fetch(`${server.client.url}/api/profiles/fast`, {
-      headers: { 'X-Session-API-Key': SESSION_KEY, 'X-Expose-Secrets': 'plaintext' },
-    });
+    const headers = { 'X-Expose-Secrets': 'plaintext' };
+    const shown = await server.client.fetch('/api/profiles/fast', { headers });
     expect(await shown.json()).toMatchObject({ config: FAST });
   });
 
   it('are switched to by their name, with address, key and parameters', async () => {
     await save('fast', FAST);
     const id = await server.client.start();
-    const answer = await server.client.act(id, 'switch_profile', {
-      profile_name: 'fast',
-    });
+    const answer = await server.client.act(id, 'switch_profile', { profile_name: 'fast' });
     expect(answer).toEqual({ status: 200, body: { success: true } });
     expect(jsonAt(await server.client.info(id), 'agent', 'llm', 'model')).toBe(FAST.model);
     const settings = await server.client.answerTo(id, 'settings');
@@ -68,13 +59,9 @@ describe('profiles of models', () => {
 
   it('that do not exist are not switched to, nor is a conversation that does not', async () => {
     const id = await server.client.start();
-    const answer = await server.client.act(id, 'switch_profile', {
-      profile_name: 'gone',
-    });
+    const answer = await server.client.act(id, 'switch_profile', { profile_name: 'gone' });
     expect(answer).toEqual({ status: 404, body: { detail: "Profile 'gone' not found" } });
-    const none = await server.client.post(`/api/conversations/${'0'.repeat(32)}/switch_profile`, {
-      profile_name: 'fast',
-    });
+    const none = await server.client.act('0'.repeat(32), 'switch_profile', { profile_name: 'fast' });
     expect(none).toMatchObject({ status: 404, body: { detail: 'Conversation not found' } });
     await save('short', FAST);
     expect((await server.client.send('DELETE', '/api/profiles/short')).status).toBe(200);

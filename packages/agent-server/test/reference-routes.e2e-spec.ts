@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { REFERENCE_ROUTES, REFERENCE_VERSION } from './support/published-agent-server.js';
-import { SESSION_KEY } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
 const DOCUMENTATION = new URL('../../../docs/clients.md', import.meta.url);
 /** Removes the conversation that the others are asked for. */
@@ -21,22 +20,17 @@ function leftOut(): string[] {
 const isOf = (route: string) => (prefix: string) => (route.split(' ')[1] ?? '').startsWith(prefix);
 
 describe(`routes of the reference (${REFERENCE_VERSION})`, () => {
-  let server: TestAgentServer;
+  const server = useAgentServer(startTestAgentServer);
   let id: string;
 
   beforeAll(async () => {
-    server = await startTestAgentServer();
     id = await server.client.start();
   });
-  afterAll(() => server.stop());
 
   const isServed = async (route: string): Promise<boolean> => {
     const [method = '', template = ''] = route.split(' ');
     const path = template.replaceAll(/\{(runtime_)?conversation_id\}/g, id).replaceAll(/\{[a-z_]+\}/g, 'x');
-    const response = await fetch(`${server.client.url}${path}`, {
-      method,
-      headers: { 'X-Session-API-Key': SESSION_KEY },
-    });
+    const response = await server.client.fetch(path, { method });
     const text = await response.text();
     expect(response.status).toBeLessThan(500);
     return !(response.status === 404 && text === '{"detail":"Not Found"}');
@@ -52,9 +46,7 @@ describe(`routes of the reference (${REFERENCE_VERSION})`, () => {
   it('are served, or listed with a reason', async () => {
     const missing: string[] = [];
     for (const route of [...REFERENCE_ROUTES.filter((one) => one !== LAST), LAST]) {
-      if (!(await isServed(route))) {
-        missing.push(route);
-      }
+      missing.push(...((await isServed(route)) ? [] : [route]));
     }
     const prefixes = leftOut();
 

@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { SESSION_KEY } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
-let server: TestAgentServer;
-
-beforeAll(async () => {
-  server = await startTestAgentServer();
-});
-afterAll(() => server.stop());
+const server = useAgentServer(startTestAgentServer);
 
 const patch = async (body: unknown) => await server.client.send('PATCH', '/api/settings', body);
 const put = async (body: unknown) => await server.client.send('PUT', '/api/settings/secrets', body);
 const ask = async (path: string, headers: Record<string, string> = {}) =>
-  await fetch(`${server.client.url}/api/settings${path}`, {
-    headers: { 'X-Session-API-Key': SESSION_KEY, ...headers },
-  });
+  await server.client.fetch(`/api/settings${path}`, { headers });
 
 describe('/api/settings', () => {
   it('has nothing at first, and needs the key', async () => {

@@ -32,6 +32,11 @@ function value(frame: unknown): unknown {
   return jsonText(frame, 'key') === 'full_state' ? jsonAt(frame, 'value', 'execution_status') : null;
 }
 
+const hasGot =
+  (text: string) =>
+  ({ frames }: TestSocket): boolean =>
+    JSON.stringify(frames).includes(text);
+
 function finished({ frames }: TestSocket): boolean {
   return frames.length > 1 && value(frames.at(-1)) === 'finished';
 }
@@ -76,12 +81,11 @@ describe('sockets of the agent server', () => {
     expect(String(pong)).toBe('hello');
     waiting.forEach(({ socket }) => socket.terminate());
     await until(async () => {
-      const next = open(`events/${randomUUID()}`);
-      const isOpen = new Promise<boolean>((resolve) => {
-        next.socket.once('open', () => resolve(true));
-        next.socket.once('unexpected-response', () => resolve(false));
-      });
-      return await isOpen;
+      const { socket } = open(`events/${randomUUID()}`);
+      return await Promise.race([
+        once(socket, 'open').then(() => true),
+        once(socket, 'unexpected-response').then(() => false),
+      ]);
     });
   });
 
@@ -100,12 +104,8 @@ describe('sockets of the agent server', () => {
     ];
     await until(() => sockets.every(({ frames }) => frames.length > 0));
     for (const { frames } of sockets) {
-      expect(frames[0]).toMatchObject({
-        kind: 'ConversationStateUpdateEvent',
-        source: 'environment',
-        key: 'full_state',
-        value: { id },
-      });
+      const state = { kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'full_state' };
+      expect(frames[0]).toMatchObject({ ...state, value: { id } });
     }
     await server.client.untilStatus(id, 'finished');
     expect(await server.client.answers(id)).toEqual(['hello']);
@@ -218,13 +218,9 @@ describe('sockets of the agent server', () => {
     const [first, second] = [early.frames[0], early.frames[6]].map((frame) => jsonText(frame, 'item_id'));
     const item = { item_id: first, attempt: 1 };
     const anchor = { anchor_seq: 1 };
-    const delta = (order: number, kind: string, content: string) => ({
-      type: 'delta',
-      ...item,
-      order,
-      kind,
-      content,
-    });
+    const delta = (order: number, kind: string, content: string) => {
+      return { type: 'delta', ...item, order, kind, content };
+    };
     const end = { type: 'item_aborted', ...item, reason: 'discarded' };
     expect(early.frames).toEqual([
       { type: 'item_started', ...item, ...anchor },
@@ -243,7 +239,7 @@ describe('sockets of the agent server', () => {
       end,
     ]);
     expect(jsonText((await server.client.events(id, '&kind=MessageEvent')).at(-1), 'id')).toBe(second);
-    await until(() => others.every(({ frames }) => JSON.stringify(frames).includes('It is done.')));
+    await until(() => others.every(hasGot('It is done.')));
     expect(JSON.stringify(others.map(({ frames }) => frames))).not.toMatch(/item_started|StreamingDelta/);
   });
 
@@ -253,36 +249,24 @@ describe('sockets of the agent server', () => {
     const session = open(`session/${id}?after_seq=-1`, WITH_KEY);
     const linked = open(`events/${id}?frames=linked&resend_mode=all`, WITH_KEY);
     write('It took', 'Hm');
-    await until(() => [plain, session].every(({ frames }) => JSON.stringify(frames).includes('"It took"')));
+    await until(() => [plain, session].every(hasGot('"It took"')));
     server.engines[0]?.written.resolve();
     await server.client.untilStatus(id, 'finished');
-    await until(() => [plain, session].every(({ frames }) => JSON.stringify(frames).includes('It is done.')));
+    await until(() => [plain, session].every(hasGot('It is done.')));
     await until(() => finished(linked));
 
     const isDelta = (frame: unknown) => jsonText(frame, 'kind') === 'StreamingDeltaEvent';
-    const base = {
-      kind: 'StreamingDeltaEvent',
-      id: expect.any(String),
-      timestamp: expect.any(String),
-      source: 'agent',
-    };
+    const identity = { id: expect.any(String), timestamp: expect.any(String) };
+    const base = { kind: 'StreamingDeltaEvent', ...identity, source: 'agent' };
     expect(plain.frames.filter(isDelta)).toEqual([
       { ...base, reasoning_content: 'Hm' },
       { ...base, content: 'It took' },
     ]);
-    expect(kinds(plain.frames)).toEqual([
-      'MessageEvent',
-      'StreamingDeltaEvent',
-      'StreamingDeltaEvent',
-      'MessageEvent',
-    ]);
-    const types = session.frames.map((frame) => jsonText(frame, 'type'));
-    expect(types.filter((type) => type !== 'transient' && type !== 'durable')).toEqual([
-      'sync',
-      'item_started',
-      'delta',
-      'delta',
-    ]);
+    const deltas = ['StreamingDeltaEvent', 'StreamingDeltaEvent'];
+    expect(kinds(plain.frames)).toEqual(['MessageEvent', ...deltas, 'MessageEvent']);
+    const types = session.frames.map((frame) => jsonText(frame, 'type') ?? '');
+    const others = types.filter((type) => !['transient', 'durable'].includes(type));
+    expect(others).toEqual(['sync', 'item_started', 'delta', 'delta']);
     expect(JSON.stringify(linked.frames)).not.toMatch(/item_started|StreamingDelta/);
     expect(JSON.stringify(await server.client.events(id))).not.toContain('StreamingDelta');
   });
@@ -347,15 +331,20 @@ describe('sockets of the agent server', () => {
       sockets: { ...DEFAULT_LIMITS.sockets, authTimeoutMs: 50, maxSubscribers: 1 },
     });
     const id = await server.client.start();
-    expect(await open(`events/${id}?session_api_key=wrong`).closed).toBe(4001);
-    expect(await open(`events/${id}`, { 'X-Session-API-Key': 'wrong' }).closed).toBe(4001);
-    expect(await open(`events/${id}`).closed).toBe(4001);
     const wrongFrame = open(`events/${id}`);
     wrongFrame.socket.on('open', () => wrongFrame.socket.send('{"type":"auth","session_api_key":"wrong"}'));
-    expect(await wrongFrame.closed).toBe(4001);
-    expect(await open(`events/${randomUUID()}`, WITH_KEY).closed).toBe(4004);
-    expect(await open('events/nonsense', WITH_KEY).closed).toBe(4004);
-    expect(await open('elsewhere', WITH_KEY).closed).toBe(1006);
+    const wrongHeader = open(`events/${id}`, { 'X-Session-API-Key': 'wrong' });
+    const refused = [
+      open(`events/${id}?session_api_key=wrong`),
+      wrongHeader,
+      open(`events/${id}`),
+      wrongFrame,
+    ];
+    const unknown = [`events/${randomUUID()}`, 'events/nonsense', 'elsewhere'].map((it) =>
+      open(it, WITH_KEY),
+    );
+    const codes = await Promise.all([...refused, ...unknown].map(({ closed }) => closed));
+    expect(codes).toEqual([4001, 4001, 4001, 4001, 4004, 4004, 1006]);
     const first = open(`events/${id}`, WITH_KEY);
     await until(() => first.frames.length > 0);
     expect(await open(`events/${id}`, WITH_KEY).closed).toBe(1013);
@@ -388,13 +377,9 @@ describe('sockets of the agent server', () => {
     const id = await server.client.start();
     const { socket, frames } = open(`events/${id}`, WITH_KEY);
     await until(() => frames.length > 0);
-    for (const frame of [
-      'no json',
-      '{"role":"assistant","content":"x"}',
-      '{"type":"auth","session_api_key":"k"}',
-    ]) {
-      socket.send(frame);
-    }
+    socket.send('no json');
+    socket.send('{"role":"assistant","content":"x"}');
+    socket.send('{"type":"auth","session_api_key":"k"}');
     socket.send(JSON.stringify({ role: 'user', content: [{ type: 'text', text: 'say hello' }] }));
     await until(() => frames.some((frame) => value(frame) === 'finished'));
     expect(kinds(frames)).toEqual(['ServerErrorEvent', 'ServerErrorEvent', 'MessageEvent', 'MessageEvent']);

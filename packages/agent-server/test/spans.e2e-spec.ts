@@ -1,26 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { SPANS_HEADER } from '@slipway/agent-protocol/server.js';
 import { agentServerSpans } from '../../../src/v1/agent-servers/agent-server.spans.js';
 import { SESSION_KEY, startRequest } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
 const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+const WITH_KEY = { 'X-Session-API-Key': SESSION_KEY };
 
-let server: TestAgentServer;
+const server = useAgentServer(startTestAgentServer);
 
-beforeAll(async () => {
-  server = await startTestAgentServer();
-});
-
-afterAll(async () => {
-  await server.stop();
-});
-
-async function send(path: string, headers: Record<string, string>, body?: object): Promise<Response> {
-  return await fetch(`${server.client.url}${path}`, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: { 'Content-Type': 'application/json', ...headers },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
+async function start(headers: Record<string, string>, body = startRequest()): Promise<Response> {
+  return await fetch(`${server.client.url}/api/conversations`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', traceparent: TRACEPARENT, ...headers },
+    body: JSON.stringify(body),
   });
 }
 
@@ -32,17 +25,14 @@ function namesIn(response: Response): string[] {
 
 describe('a request with a traceparent', () => {
   it('is told what was done for it', async () => {
-    const headers = { traceparent: TRACEPARENT, 'X-Session-API-Key': SESSION_KEY };
-    const response = await send('/api/conversations', headers, startRequest({}));
+    const response = await start(WITH_KEY);
 
     expect(response.status).toBe(201);
     expect(namesIn(response)).toEqual(expect.arrayContaining(['the call', 'create conversation']));
   });
 
   it('is told that it failed', async () => {
-    const headers = { traceparent: TRACEPARENT, 'X-Session-API-Key': SESSION_KEY };
-    const request = { ...startRequest({}), workspace: { working_dir: '/dev/null/folder' } };
-    const response = await send('/api/conversations', headers, request);
+    const response = await start(WITH_KEY, startRequest({ workspace: { working_dir: '/dev/null/folder' } }));
 
     expect(response.status).toBe(400);
     const entries: unknown = JSON.parse(response.headers.get(SPANS_HEADER) ?? 'null');
@@ -50,7 +40,7 @@ describe('a request with a traceparent', () => {
   });
 
   it('is told no more than the time without a key', async () => {
-    const response = await send('/api/conversations', { traceparent: TRACEPARENT }, startRequest({}));
+    const response = await start({});
 
     expect(response.status).toBe(401);
     expect(namesIn(response).filter((name) => name !== 'agent server start')).toEqual(['the call']);
@@ -61,7 +51,7 @@ it.each([
   ['no traceparent', {}],
   ['an invalid one', { traceparent: 'x' }],
 ])('tells nothing where there is %s', async (_what, headers) => {
-  const response = await send('/alive', headers);
+  const response = await server.client.fetch('/alive', { headers });
 
   expect(response.status).toBe(200);
   expect(response.headers.has(SPANS_HEADER)).toBe(false);

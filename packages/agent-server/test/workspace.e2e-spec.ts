@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -6,22 +6,13 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
-import { startSeparateAgentServer, type SeparateAgentServer } from './support/test-agent-server.js';
+import { startSeparateAgentServer, useAgentServer } from './support/test-agent-server.js';
 import { until } from '../../../test/support/until.js';
 
 const run = promisify(execFile);
-const HEADERS = { 'X-Session-API-Key': SESSION_KEY };
 
 describe('commands, files and git of the agent server', () => {
-  let server: SeparateAgentServer;
-
-  beforeAll(async () => {
-    server = await startSeparateAgentServer({ maxUploadBytes: 100_000 });
-  });
-
-  afterAll(async () => {
-    await server.stop();
-  });
+  const server = useAgentServer(() => startSeparateAgentServer({ maxUploadBytes: 100_000 }));
 
   async function outputs(commandId: string, query = ''): Promise<unknown[]> {
     const search = `/api/bash/bash_events/search?kind__eq=BashOutput&command_id__eq=${commandId}${query}`;
@@ -112,10 +103,8 @@ describe('commands, files and git of the agent server', () => {
 
     it('are killed after their timeout, and say so', async () => {
       const last = await end(await start('sleep 1000', { timeout: 0.2 }));
-      expect(last).toMatchObject({
-        exit_code: -1,
-        stderr: expect.stringContaining('ended after 0.2 seconds'),
-      });
+      const stderr: unknown = expect.stringContaining('ended after 0.2 seconds');
+      expect(last).toMatchObject({ exit_code: -1, stderr });
     });
 
     it('are stopped one by one', async () => {
@@ -162,16 +151,11 @@ describe('commands, files and git of the agent server', () => {
     const body = new FormData();
     body.append('other', 'ignored');
     body.append(name, new Blob([content]), 'name');
-    const response = await fetch(`${server.client.url}/api/file/upload${target}`, {
-      method: 'POST',
-      headers: HEADERS,
-      body,
-    });
+    const response = await server.client.fetch(`/api/file/upload${target}`, { method: 'POST', body });
     return [response.status, await response.json()];
   }
 
-  const download = async (target: string) =>
-    await fetch(`${server.client.url}/api/file/download${target}`, { headers: HEADERS });
+  const download = async (target: string) => await server.client.fetch(`/api/file/download${target}`);
 
   describe('files', () => {
     it('are uploaded and downloaded in both forms', async () => {
@@ -204,10 +188,8 @@ describe('commands, files and git of the agent server', () => {
       expect((await download(at('empty'))).status).toBe(200);
       expect((await upload(at('link/new'), 'x'))[0]).toBe(403);
       expect((await upload(at('x'), 'x', 'wrong-name'))[0]).toBe(422);
-      expect(await upload(at('large'), 'x'.repeat(100_001))).toEqual([
-        413,
-        { detail: 'The file is too large.' },
-      ]);
+      const detail = 'The file is too large.';
+      expect(await upload(at('large'), 'x'.repeat(100_001))).toEqual([413, { detail }]);
       expect((await readdir(server.workspace)).filter((name) => /large|upload/.test(name))).toEqual([]);
       const noForm = await server.client.post(`/api/file/upload${at('x')}`, { file: 'x' });
       expect(noForm.status).toBe(422);
@@ -216,8 +198,11 @@ describe('commands, files and git of the agent server', () => {
 
   describe('git', () => {
     let repository: string;
-    const git = async (...args: string[]) =>
-      await run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: repository });
+    const gitIn =
+      (folder: () => string) =>
+      async (...args: string[]) =>
+        await run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: folder() });
+    const git = gitIn(() => repository);
     const ask = async (what: string, file = '', query = '') =>
       await server.client.send('GET', `/api/git/${what}?path=${path.join(repository, file)}${query}`);
 
@@ -287,53 +272,37 @@ describe('commands, files and git of the agent server', () => {
       expect((await ask('diff', 'deleted')).body).toEqual({ original: 'deleted', modified: '' });
       expect((await ask('diff', 'untracked')).body).toEqual({ original: '', modified: '' });
       expect((await ask('diff', 'nowhere')).status).toBe(400);
-      expect(await server.client.get(`/api/git/diff/${repository}/changed`)).toMatchObject({
-        modified: 'new text',
-      });
+      const behind = await server.client.get(`/api/git/diff/${repository}/changed`);
+      expect(behind).toMatchObject({ modified: 'new text' });
     });
 
     it('shows the commits, and what one of them changed', async () => {
       const { body } = await ask('commits', '', '&limit=1');
-      expect(body).toEqual({
-        commits: [
-          {
-            sha: expect.stringMatching(/^[0-9a-f]{40}$/),
-            short_sha: expect.any(String),
-            subject: 'second',
-            author: 'a',
-            timestamp: expect.stringMatching(/^\d{4}-/),
-          },
-        ],
-        has_more: true,
-      });
+      const id = { sha: expect.stringMatching(/^[0-9a-f]{40}$/), short_sha: expect.any(String) };
+      const timestamp: unknown = expect.stringMatching(/^\d{4}-/);
+      const commits = [{ ...id, subject: 'second', author: 'a', timestamp }];
+      expect(body).toEqual({ commits, has_more: true });
       const sha = jsonText(jsonList(body, 'commits')[0], 'sha') ?? '';
       expect((await ask(`commits/${sha}/changes`)).body).toEqual([
         { status: 'DELETED', path: 'deleted' },
         { status: 'DELETED', path: 'moved' },
         { status: 'ADDED', path: 'sub/mö ved' },
       ]);
-      expect((await ask('diff', 'deleted', `&commit=${sha}`)).body).toEqual({
-        original: 'deleted',
-        modified: '',
-      });
+      const diff = (await ask('diff', 'deleted', `&commit=${sha}`)).body;
+      expect(diff).toEqual({ original: 'deleted', modified: '' });
       expect((await ask('commits/abcdef/changes')).status).toBe(400);
       expect((await ask('commits/--help/changes')).status).toBe(422);
       expect((await ask('diff', 'deleted', `&commit=${sha}&ref=HEAD`)).status).toBe(400);
     });
 
     it('reports the changes of repositories in a folder under their names', async () => {
-      expect(
-        (await server.client.send('GET', `/api/git/changes?path=${server.workspace}`)).body,
-      ).toContainEqual({
-        status: 'UPDATED',
-        path: 'repository/changed',
-      });
+      const { body } = await server.client.send('GET', `/api/git/changes?path=${server.workspace}`);
+      expect(body).toContainEqual({ status: 'UPDATED', path: 'repository/changed' });
     });
 
     it('reports the changes of other working trees, whose names begin at the workspace', async () => {
       const main = path.join(server.workspace, 'trees');
-      const inside = async (...args: string[]) =>
-        run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: main });
+      const inside = gitIn(() => main);
       await mkdir(main);
       await inside('init', '-q', '-b', 'main');
       await writeFile(path.join(main, 'a.txt'), 'one\n');
@@ -351,10 +320,8 @@ describe('commands, files and git of the agent server', () => {
         { status: 'ADDED', path: 'b.txt' },
         { status: 'UPDATED', path: 'two/a.txt' },
       ]);
-      expect(await server.client.get(`/api/git/diff?path=${main}/two/a.txt`)).toEqual({
-        original: 'one\n',
-        modified: 'two\n',
-      });
+      const diff = await server.client.get(`/api/git/diff?path=${main}/two/a.txt`);
+      expect(diff).toEqual({ original: 'one\n', modified: 'two\n' });
       expect(await server.client.get(`/api/git/changes?path=${server.workspace}/two`)).toEqual([
         { status: 'UPDATED', path: 'a.txt' },
         { status: 'ADDED', path: 'trees/.trees/three/c.txt' },
@@ -376,8 +343,7 @@ describe('commands, files and git of the agent server', () => {
 
     it('reads repositories whose ids are of SHA-256', async () => {
       const folder = path.join(server.workspace, 'sha256');
-      const inside = async (...args: string[]) =>
-        await run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: folder });
+      const inside = gitIn(() => folder);
       await mkdir(folder);
       await inside('init', '-q', '-b', 'main', '--object-format=sha256');
       await writeFile(path.join(folder, 'a'), 'a');
@@ -396,14 +362,10 @@ describe('commands, files and git of the agent server', () => {
       const plain = path.join(server.workspace, 'plain');
       await mkdir(plain);
       expect((await server.client.send('GET', `/api/git/changes?path=${plain}`)).body).toEqual([]);
-      expect((await server.client.send('GET', `/api/git/diff?path=${plain}/go`)).body).toEqual({
-        original: null,
-        modified: null,
-      });
-      expect((await server.client.send('GET', `/api/git/commits?path=${plain}`)).body).toEqual({
-        commits: [],
-        has_more: false,
-      });
+      const none = { original: null, modified: null };
+      expect(await server.client.get(`/api/git/diff?path=${plain}/go`)).toEqual(none);
+      const commits = await server.client.get(`/api/git/commits?path=${plain}`);
+      expect(commits).toEqual({ commits: [], has_more: false });
       expect((await server.client.send('GET', '/api/git/changes?path=/etc')).status).toBe(403);
     });
   });

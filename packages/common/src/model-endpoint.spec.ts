@@ -4,24 +4,25 @@ import { access, addressToCheck, isOwnServer, modelEndpoint, responsesPlace } fr
 const OWN = 'http://llm.local/v1';
 const OPENAI = 'https://api.openai.com/v1';
 const OPENROUTER = 'https://openrouter.ai/api/v1';
+const AZURE = 'https://x.openai.azure.com';
+const OWN_DEPLOYMENT = `${AZURE}/openai/deployments/own`;
+const DEEPSEEK = 'https://api.deepseek.com';
+const RESPONSES = { dialect: 'responses' };
 const openai = (model: string, baseUrl: string, query = {}) => ({ api: 'openai', model, baseUrl, query });
 
 describe('modelEndpoint', () => {
   it.each([
     ['openai/gpt-5', null, openai('gpt-5', OPENAI)],
     ['openai/gpt-5', OWN, openai('gpt-5', OWN)],
-    ['openai/responses/own', OWN, { ...openai('own', OWN), dialect: 'responses' }],
-    ['litellm_proxy/responses/org/own', OWN, { ...openai('org/own', OWN), dialect: 'responses' }],
-    ['responses/own', OWN, { ...openai('own', OWN), dialect: 'responses' }],
+    ['openai/responses/own', OWN, { ...openai('own', OWN), ...RESPONSES }],
+    ['litellm_proxy/responses/org/own', OWN, { ...openai('org/own', OWN), ...RESPONSES }],
+    ['responses/own', OWN, { ...openai('own', OWN), ...RESPONSES }],
     ['openai/responses/', OWN, openai('responses/', OWN)],
-    ['gpt-5', `${OWN}/responses`, { ...openai('gpt-5', OWN), dialect: 'responses' }],
+    ['gpt-5', `${OWN}/responses`, { ...openai('gpt-5', OWN), ...RESPONSES }],
     [
       'azure/own',
-      'https://x.openai.azure.com/openai/responses?api-version=1',
-      {
-        ...openai('own', 'https://x.openai.azure.com/openai', { 'api-version': '1' }),
-        dialect: 'responses',
-      },
+      `${AZURE}/openai/responses?v=1`,
+      { ...openai('own', `${AZURE}/openai`, { v: '1' }), ...RESPONSES },
     ],
     ['openai/org/model', OWN, openai('org/model', OWN)],
     ['openai/deepseek/x', OWN, openai('deepseek/x', OWN)],
@@ -39,12 +40,8 @@ describe('modelEndpoint', () => {
     ['gpt-5', 'https://eu.api.openai.com/', openai('gpt-5', 'https://eu.api.openai.com/v1')],
     ['gpt-5', 'https://api.openai.com.example', openai('gpt-5', 'https://api.openai.com.example')],
     // Prefixes of providers, with their addresses and at others.
-    ['deepseek/deepseek-chat', null, openai('deepseek-chat', 'https://api.deepseek.com/v1')],
-    [
-      'deepseek/deepseek-chat',
-      'https://api.deepseek.com',
-      openai('deepseek-chat', 'https://api.deepseek.com/v1'),
-    ],
+    ['deepseek/deepseek-chat', null, openai('deepseek-chat', `${DEEPSEEK}/v1`)],
+    ['deepseek/deepseek-chat', DEEPSEEK, openai('deepseek-chat', `${DEEPSEEK}/v1`)],
     ['deepseek/deepseek-chat', OWN, openai('deepseek-chat', OWN)],
     ['DeepSeek/deepseek-chat', OWN, openai('deepseek-chat', OWN)],
     ['gemini/flash', null, openai('flash', 'https://generativelanguage.googleapis.com/v1beta/openai')],
@@ -69,12 +66,8 @@ describe('modelEndpoint', () => {
     ['openai/gpt-5', OPENROUTER, openai('openai/gpt-5', OPENROUTER)],
     ['openai/deepseek/deepseek-chat', OPENROUTER, openai('deepseek/deepseek-chat', OPENROUTER)],
     ['anthropic/claude', OPENROUTER, openai('anthropic/claude', OPENROUTER)],
-    ['azure/own', 'https://x.openai.azure.com/', openai('own', 'https://x.openai.azure.com/openai/v1')],
-    [
-      'azure/own',
-      'https://x.openai.azure.com/openai/deployments/own?api-version=1',
-      openai('own', 'https://x.openai.azure.com/openai/deployments/own', { 'api-version': '1' }),
-    ],
+    ['azure/own', `${AZURE}/`, openai('own', `${AZURE}/openai/v1`)],
+    ['azure/own', `${OWN_DEPLOYMENT}?v=1`, openai('own', OWN_DEPLOYMENT, { v: '1' })],
     // The query stays behind the path.
     ['gpt-5', `${OWN}?api-version=2025-01-01`, openai('gpt-5', OWN, { 'api-version': '2025-01-01' })],
     ['gpt-5', `${OWN}/chat/completions?a=b%20c&d=e#x`, openai('gpt-5', OWN, { a: 'b c', d: 'e' })],
@@ -98,32 +91,18 @@ describe('modelEndpoint', () => {
 describe('the form of an address', () => {
   const claude = (model: string, baseUrl: string | null) => ({ api: 'anthropic', model, baseUrl });
   const ANTHROPIC = 'https://api.anthropic.com/v1';
+  const GATEWAY = 'https://m.example/anthropic';
   it.each([
     ['anthropic/claude', 'https://api.anthropic.com', null, claude('claude', ANTHROPIC)],
     ['claude', `${ANTHROPIC}/`, null, claude('claude', ANTHROPIC)],
     ['claude', `${ANTHROPIC}/messages`, null, claude('claude', ANTHROPIC)],
-    [
-      'zai/glm-5',
-      'https://api.z.ai/api/anthropic',
-      null,
-      claude('glm-5', 'https://api.z.ai/api/anthropic/v1'),
-    ],
-    [
-      'openai/kimi',
-      'https://m.example/anthropic/v1/',
-      null,
-      claude('kimi', 'https://m.example/anthropic/v1'),
-    ],
+    ['zai/glm-5', 'https://z.ai/api/anthropic', null, claude('glm-5', 'https://z.ai/api/anthropic/v1')],
+    ['openai/kimi', `${GATEWAY}/v1/`, null, claude('kimi', `${GATEWAY}/v1`)],
     ['claude', null, 'anthropic', claude('claude', null)],
     ['anthropic/claude', OWN, 'anthropic', claude('claude', OWN)],
     ['claude', 'http://llm.local', 'anthropic', claude('claude', OWN)],
-    [
-      'kimi',
-      'https://m.example/anthropic',
-      'openai',
-      { ...openai('kimi', 'https://m.example/anthropic'), dialect: 'chat' },
-    ],
-    ['gpt-5', OWN, 'openai-responses', { ...openai('gpt-5', OWN), dialect: 'responses' }],
+    ['kimi', GATEWAY, 'openai', { ...openai('kimi', GATEWAY), dialect: 'chat' }],
+    ['gpt-5', OWN, 'openai-responses', { ...openai('gpt-5', OWN), ...RESPONSES }],
     ['responses/gpt-5', OWN, 'openai', { ...openai('gpt-5', OWN), dialect: 'chat' }],
     ['claude', 'https://anthropic.example/v1', null, openai('claude', 'https://anthropic.example/v1')],
     ['zai/glm-5', null, 'anthropic', { problem: expect.stringContaining('llm_base_url') }],

@@ -3,6 +3,7 @@ import { credentialsSchema, startSchema } from '@slipway/agent-protocol/conversa
 import { newRecord, recordUpdate, toConversationInfo } from './conversation-record.js';
 
 const MODEL = { model: 'openai/a', api_key: 'k' };
+const PRICES = { 'openai/b': { input: 3, output: 15 } };
 const llm = { model: 'openai/a', timeoutMs: 1, usageId: 'agent' };
 
 const changes = (update: object, llmKeyNeeded = true) =>
@@ -14,15 +15,10 @@ const changes = (update: object, llmKeyNeeded = true) =>
 it.each([
   [{}, {}],
   [{ max_budget: 2 }, { maxBudget: 2 }],
-  [
-    { max_budget: 0, max_iterations: 7 },
-    { maxBudget: 0, maxIterations: 7 },
-  ],
+  [{ max_budget: 0 }, { maxBudget: 0 }],
+  [{ max_iterations: 7 }, { maxIterations: 7 }],
   [{ max_budget: null }, { maxBudget: null }],
-  [
-    { model_prices: { 'openai/b': { input: 3, output: 15 } } },
-    { modelPrices: { 'openai/b': { input: 3, output: 15 } } },
-  ],
+  [{ model_prices: PRICES }, { modelPrices: PRICES }],
   // Whatever decides where secrets are sent is in memory only.
   [
     { language: null, outbound_allowlist: ['a.example.com'], tavily_api_url: 'https://b.example.com' },

@@ -3,6 +3,9 @@ import { missingCredentials, NO_CREDENTIALS, mergeCredentials, secretParameters 
 
 const MODEL = { name: 'openai/a', baseUrl: 'https://models.example.com' };
 const WITH_KEY = { ...NO_CREDENTIALS, model: MODEL, llmApiKey: 'old' };
+const OTHER = 'https://b.example.com';
+const HEADERS = { extra_headers: { 'api-key': 'x' } };
+const WITH_SEARCH = { ...NO_CREDENTIALS, searchApiKey: 'search' };
 const WITHHELD = { ...NO_CREDENTIALS, llmKeyWithheld: true };
 
 it.each([
@@ -15,29 +18,17 @@ it.each([
   [WITHHELD, { llm_key_withheld: false }, { llmApiKey: null, llmKeyWithheld: false }],
   // A key belongs to the address that it came with.
   [WITH_KEY, { llm_model: MODEL.name, llm_base_url: MODEL.baseUrl }, { model: MODEL, llmApiKey: 'old' }],
-  [
-    WITH_KEY,
-    { llm_base_url: 'https://b.example.com' },
-    { model: { ...MODEL, baseUrl: 'https://b.example.com' }, llmApiKey: null },
-  ],
+  [WITH_KEY, { llm_base_url: OTHER }, { model: { ...MODEL, baseUrl: OTHER }, llmApiKey: null }],
   [
     WITH_KEY,
     { llm_model: 'anthropic/b', llm_base_url: null, llm_api_key: 'new' },
     { model: { name: 'anthropic/b', baseUrl: null }, llmApiKey: 'new' },
   ],
   // So do headers and other parameters.
-  [
-    { ...WITH_KEY, llmParameters: { extra_headers: { 'api-key': 'x' } } },
-    { llm_base_url: 'https://b.example.com' },
-    { llmParameters: {} },
-  ],
-  [
-    { ...WITH_KEY, llmParameters: { temperature: 1 } },
-    { language: 'de' },
-    { llmParameters: { temperature: 1 } },
-  ],
+  [{ ...WITH_KEY, llmParameters: HEADERS }, { llm_base_url: OTHER }, { llmParameters: {} }],
+  [{ ...WITH_KEY, llmParameters: HEADERS }, { language: 'de' }, { llmParameters: HEADERS }],
   [WITH_KEY, { llm_parameters: { temperature: 1 } }, { llmParameters: { temperature: 1 } }],
-  [NO_CREDENTIALS, { llm_api_key: 'new', llm_base_url: 'https://b.example.com' }, { model: null }],
+  [NO_CREDENTIALS, { llm_api_key: 'new', llm_base_url: OTHER }, { model: null }],
   [
     NO_CREDENTIALS,
     {
@@ -55,11 +46,7 @@ it.each([
       },
     },
   ],
-  [
-    { ...NO_CREDENTIALS, searchApiKey: 'search' },
-    { tavily_api_url: 'https://b.example.com' },
-    { searchApiKey: null, tavilyApiUrl: 'https://b.example.com' },
-  ],
+  [WITH_SEARCH, { tavily_api_url: OTHER }, { searchApiKey: null, tavilyApiUrl: OTHER }],
 ])('%j, then %j', (old, update, expected) => {
   expect(mergeCredentials(old, update)).toMatchObject(expected);
 });

@@ -18,30 +18,17 @@ afterEach(async () => {
   await log.close();
 });
 
+const at = (position: number, leaf: string | null): Navigation => ({ position, leaf });
 const ids = (events: readonly AgentEvent[] | null) => events?.map(({ id }) => id).join('');
 
 it.each<[string, Navigation[], string]>([
   ['none', [], 'abcdef'],
-  ['back to b after four', [{ position: 4, leaf: 'b' }], 'abef'],
-  ['to the beginning', [{ position: 4, leaf: null }], 'ef'],
-  ['to the end of all', [{ position: 6, leaf: 'c' }], 'abc'],
-  [
-    'back and back again',
-    [
-      { position: 2, leaf: 'a' },
-      { position: 4, leaf: 'c' },
-    ],
-    'acef',
-  ],
-  [
-    'to a branch that was left',
-    [
-      { position: 3, leaf: 'a' },
-      { position: 5, leaf: 'c' },
-    ],
-    'abcf',
-  ],
-  ['as a damaged record has it', [{ position: 2, leaf: 'e' }], 'abcdecdef'],
+  ['back to b after four', [at(4, 'b')], 'abef'],
+  ['to the beginning', [at(4, null)], 'ef'],
+  ['to the end of all', [at(6, 'c')], 'abc'],
+  ['back and back again', [at(2, 'a'), at(4, 'c')], 'acef'],
+  ['to a branch that was left', [at(3, 'a'), at(5, 'c')], 'abcf'],
+  ['as a damaged record has it', [at(2, 'e')], 'abcdecdef'],
 ])('follows navigations: %s', (_what, navigations, expected) => {
   expect(ids(branchUpTo(log, navigations, log.entries.length))).toBe(expected);
 });
@@ -52,5 +39,5 @@ it.each([
   ['a', 'a'],
   ['x', undefined],
 ])('goes up to %s: %s', (id, expected) => {
-  expect(ids(branchTo(log, [{ position: 4, leaf: 'b' }], id))).toBe(expected);
+  expect(ids(branchTo(log, [at(4, 'b')], id))).toBe(expected);
 });

@@ -16,23 +16,13 @@ describe('submoduleUrl', () => {
   });
 
   it.each([
-    '',
-    'lib',
-    '/etc',
-    'file:///etc',
+    ...' lib /etc file:///etc --upload-pack=id //other.example.com/x git@other.example.com:x/y.git'.split(
+      ' ',
+    ),
+    ...'https://other.example.com/x https://git.example.com:8443/x http://git.example.com/x'.split(' '),
+    ...'https://git.example.com@169.254.169.254/latest http://169.254.169.254/latest/meta-data'.split(' '),
+    ...'http://127.0.0.1/ ssh://git@other.example.com/x git://git.example.com/x ../\u0000'.split(' '),
     'ext::sh -c id',
-    'https://other.example.com/x',
-    'https://git.example.com:8443/x',
-    'http://git.example.com/x',
-    'https://git.example.com@169.254.169.254/latest',
-    'http://127.0.0.1/',
-    'http://169.254.169.254/latest/meta-data',
-    '//other.example.com/x',
-    'git@other.example.com:x/y.git',
-    'ssh://git@other.example.com/x',
-    'git://git.example.com/x',
-    '--upload-pack=id',
-    '../\u0000',
   ])('leaves out %j', (url) => {
     const address = submoduleUrl(url, 'https://git.example.com/team/app.git');
     expect(address === null || new URL(address).origin === 'https://git.example.com').toBe(true);

@@ -182,15 +182,6 @@ describe('push', () => {
     expect(JSON.stringify(other.requests)).not.toMatch(/authorization/i);
     await other.close();
   });
-
-  it('reports folders that are not a repository, and branches that are none', async () => {
-    const outcome = await access.push(folder, 'fix', never);
-    expect(outcome).toMatchObject({ ok: false, output: expect.stringContaining('no repository') });
-    expect(await access.push(work, 'no-such-branch', never)).toMatchObject({
-      ok: false,
-      output: 'There is no local branch no-such-branch.',
-    });
-  });
 });
 
 describe('a clone of a part', () => {
@@ -261,12 +252,6 @@ describe('fetch', () => {
     expect(git('log', '--format=%H', 'origin/main').split('\n')).toHaveLength(2);
     expect(git('rev-parse', 'origin/main')).toBe(head);
   });
-});
-
-it('clones another repository', async () => {
-  await host.commit('team/other', 'main', { 'o.txt': 'o' });
-  expect(await access.clone(urlOf('team/other'), join(folder, 'other'), never)).toMatchObject({ ok: true });
-  expect(readdirSync(join(folder, 'other'))).toContain('o.txt');
 });
 
 describe('with credentials for one repository', () => {

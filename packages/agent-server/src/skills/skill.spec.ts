@@ -77,12 +77,6 @@ describe('skillsPrompt', () => {
     expect(skillsPrompt([skill(name)], model) !== null).toBe(isGiven);
   });
 
-  it('is bounded, and says what it leaves out', () => {
-    const prompt = skillsPrompt([skill('agents', { content: 'x'.repeat(70_000) })], 'm') ?? '';
-    expect(prompt.length).toBeLessThan(61_000);
-    expect(prompt).toContain('[10000 characters left out: see /repo/agents.md]');
-  });
-
   it('is nothing without skills', () => {
     expect(skillsPrompt([], 'm')).toBeNull();
   });

@@ -16,6 +16,11 @@ beforeEach(async () => {
   tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] });
 });
 
+const view = async (path: string, members: object = {}) => await edit({ command: 'view', path, ...members });
+const create = async (path: string, file_text: string) => await edit({ command: 'create', path, file_text });
+const saved = async (name: string): Promise<string> => await readFile(join(folder, name), 'utf8');
+const save = async (name: string, text: string): Promise<void> => await writeFile(join(folder, name), text);
+
 async function edit(input: Record<string, unknown>) {
   const observation = await tool.prepare(input).run({
     workingDir: folder,
@@ -31,12 +36,12 @@ describe('the file editor', () => {
     const aliases = [{ name: '/workspace/project', folder }];
     tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [], aliases });
     const file = '/workspace/project/a.txt';
-    expect(await edit({ command: 'create', path: file, file_text: 'one\n' })).toMatchObject({
+    expect(await create(file, 'one\n')).toMatchObject({
       is_error: false,
       path: join(folder, 'a.txt'),
     });
-    expect((await edit({ command: 'view', path: file })).text).toContain('one');
-    expect(await edit({ command: 'view', path: '/workspace/project/../a.txt' })).toMatchObject({
+    expect((await view(file)).text).toContain('one');
+    expect(await view('/workspace/project/../a.txt')).toMatchObject({
       is_error: true,
     });
   });
@@ -45,18 +50,16 @@ describe('the file editor', () => {
     const at = (home: string) =>
       fileEditorTool({ environment: { ...toolEnvironment(process.env), HOME: home }, wrapper: [] });
     tool = at(folder);
-    expect(await edit({ command: 'create', path: '~/a.txt', file_text: 'one' })).toMatchObject({
+    expect(await create('~/a.txt', 'one')).toMatchObject({
       is_error: false,
     });
-    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('one');
+    expect(await saved('a.txt')).toBe('one');
     tool = at(outer());
-    expect((await edit({ command: 'create', path: '~/b.txt', file_text: 'x' })).text).toContain(
-      'not inside the workspace',
-    );
-    expect(await edit({ command: 'create', path: 'c~/~d', file_text: 'two' })).toMatchObject({
+    expect((await create('~/b.txt', 'x')).text).toContain('not inside the workspace');
+    expect(await create('c~/~d', 'two')).toMatchObject({
       is_error: false,
     });
-    expect(await readFile(join(folder, 'c~/~d'), 'utf8')).toBe('two');
+    expect(await saved('c~/~d')).toBe('two');
   });
 
   it('edits what lies in the work area, such as another working tree, and nothing beyond', async () => {
@@ -66,10 +69,12 @@ describe('the file editor', () => {
     await writeFile(outer('secret'), 'secret');
     folder = outer('area/project');
     tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] }, outer('area'));
-    const create = (path: string) => edit({ command: 'create', path, file_text: 'x' });
-    expect(await create('../two/a.txt')).toMatchObject({ is_error: false, path: outer('area/two/a.txt') });
+    expect(await create('../two/a.txt', 'x')).toMatchObject({
+      is_error: false,
+      path: outer('area/two/a.txt'),
+    });
     for (const path of ['../../secret', '../two/link', '../two/../../b.txt']) {
-      expect((await create(path)).text).toContain('not inside the workspace');
+      expect((await create(path, 'x')).text).toContain('not inside the workspace');
     }
     expect(await readFile(outer('secret'), 'utf8')).toBe('secret');
   });
@@ -80,22 +85,20 @@ describe('the file editor', () => {
       asked.push(file);
       return asked.length === 1 ? 'Use tabs.' : null;
     });
-    expect((await edit({ command: 'create', path: 'a.txt', file_text: 'x' })).text).toContain(
-      'a.txt.\nUse tabs.',
-    );
-    expect((await edit({ command: 'view', path: 'a.txt' })).text).not.toContain('Use tabs.');
+    expect((await create('a.txt', 'x')).text).toContain('a.txt.\nUse tabs.');
+    expect((await view('a.txt')).text).not.toContain('Use tabs.');
     expect(asked).toEqual([join(folder, 'a.txt'), join(folder, 'a.txt')]);
   });
 
   it('creates a file and the folders above it, lists them, and undoes that', async () => {
-    expect(await edit({ command: 'create', path: 'a/b.txt', file_text: 'one\n' })).toMatchObject({
+    expect(await create('a/b.txt', 'one\n')).toMatchObject({
       is_error: false,
       prev_exist: false,
       old_content: null,
       new_content: 'one\n',
       path: join(folder, 'a/b.txt'),
     });
-    expect((await edit({ command: 'view', path: '.' })).text).toBe('a/\na/b.txt');
+    expect((await view('.')).text).toBe('a/\na/b.txt');
     expect(await edit({ command: 'undo_edit', path: join(folder, 'a/b.txt') })).toMatchObject({
       is_error: false,
     });
@@ -103,15 +106,11 @@ describe('the file editor', () => {
   });
 
   it('shows lines with numbers, all or some', async () => {
-    await writeFile(join(folder, 'a.txt'), 'one\r\ntwo\nthree');
-    expect((await edit({ command: 'view', path: 'a.txt' })).text).toBe(
-      '     1\tone\n     2\ttwo\n     3\tthree',
-    );
-    expect((await edit({ command: 'view', path: 'a.txt', view_range: [2, -1] })).text).toBe(
-      '     2\ttwo\n     3\tthree',
-    );
-    expect((await edit({ command: 'view', path: 'a.txt', view_range: [2, 2] })).text).toBe('     2\ttwo');
-    expect(await edit({ command: 'view', path: 'a.txt', view_range: [9, 10] })).toMatchObject({
+    await save('a.txt', 'one\r\ntwo\nthree');
+    expect((await view('a.txt')).text).toBe('     1\tone\n     2\ttwo\n     3\tthree');
+    expect((await view('a.txt', { view_range: [2, -1] })).text).toBe('     2\ttwo\n     3\tthree');
+    expect((await view('a.txt', { view_range: [2, 2] })).text).toBe('     2\ttwo');
+    expect(await view('a.txt', { view_range: [9, 10] })).toMatchObject({
       is_error: true,
     });
   });
@@ -132,43 +131,32 @@ describe('the file editor', () => {
     [{ old_str: '', new_str: 'y' }, /empty/],
     [{ new_str: 'y' }, /needs old_str/],
   ])('does not replace %j', async (input, reason) => {
-    await writeFile(join(folder, 'a.txt'), 'x\n.\nx\n');
+    await save('a.txt', 'x\n.\nx\n');
     const result = await edit({ command: 'str_replace', path: 'a.txt', ...input });
     expect(result.is_error).toBe(true);
     expect(result.text).toMatch(reason);
-    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('x\n.\nx\n');
+    expect(await saved('a.txt')).toBe('x\n.\nx\n');
   });
 
   it('inserts lines anywhere', async () => {
-    await writeFile(join(folder, 'a.txt'), 'one\ntwo');
+    await save('a.txt', 'one\ntwo');
     await edit({ command: 'insert', path: 'a.txt', insert_line: 2, new_str: 'three' });
     await edit({ command: 'insert', path: 'a.txt', insert_line: 0, new_str: 'zero' });
-    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('zero\none\ntwo\nthree');
+    expect(await saved('a.txt')).toBe('zero\none\ntwo\nthree');
     expect(await edit({ command: 'insert', path: 'a.txt', insert_line: 9, new_str: 'x' })).toMatchObject({
       is_error: true,
     });
   });
 
-  it.each([
-    ['CRLF', '\uFEFFone\r\ntwo\r\n', '\uFEFFone\r\nTWO\r\nnew\r\n'],
-    ['CRLF behind LF', 'zero\none\r\ntwo\r\n', 'zero\none\r\nTWO\r\nnew\r\n'],
-  ])('edits a file with %s as it was shown, and keeps its line breaks', async (_, content, expected) => {
-    await writeFile(join(folder, 'a.txt'), content);
-    await edit({ command: 'str_replace', path: 'a.txt', old_str: 'one\ntwo', new_str: 'one\nTWO' });
-    const insert_line = content.split('\n').length - 1;
-    await edit({ command: 'insert', path: 'a.txt', insert_line, new_str: 'new\n' });
-    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe(expected);
-  });
-
   it('undoes edits one by one, but no change by others', async () => {
-    await writeFile(join(folder, 'a.txt'), '1');
-    await edit({ command: 'create', path: 'a.txt', file_text: '2' });
-    await edit({ command: 'create', path: 'a.txt', file_text: '3' });
+    await save('a.txt', '1');
+    await create('a.txt', '2');
+    await create('a.txt', '3');
     await edit({ command: 'undo_edit', path: 'a.txt' });
-    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('2');
-    await writeFile(join(folder, 'a.txt'), 'mine');
+    expect(await saved('a.txt')).toBe('2');
+    await save('a.txt', 'mine');
     expect((await edit({ command: 'undo_edit', path: 'a.txt' })).text).toContain('was changed since');
-    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('mine');
+    expect(await saved('a.txt')).toBe('mine');
   });
 
   it.each<[string, BufferEncoding, string, string]>([
@@ -180,15 +168,13 @@ describe('the file editor', () => {
       const file = join(folder, 'a.txt');
       await writeFile(file, old, encoding);
       const note = `\n[${file} is ${name}, and is written so]`;
-      expect((await edit({ command: 'view', path: 'a.txt' })).text).toBe(
-        `     1\tgrößer\n     2\tzwei${note}`,
-      );
+      expect((await view('a.txt')).text).toBe(`     1\tgrößer\n     2\tzwei${note}`);
       const replaced = { command: 'str_replace', path: 'a.txt', old_str: 'zwei', new_str: 'drei é' };
       const edited = await edit(replaced);
       expect(edited).toMatchObject({ is_error: false, new_content: changed });
       expect(edited.text).not.toContain(name);
       expect(await readFile(file, encoding)).toBe(changed);
-      await edit({ command: 'create', path: 'a.txt', file_text: 'neu\n' });
+      await create('a.txt', 'neu\n');
       expect(await readFile(file, encoding)).toBe(old.startsWith('\uFEFF') ? '\uFEFFneu\n' : 'neu\n');
       await edit({ command: 'undo_edit', path: 'a.txt' });
       expect(await readFile(file, encoding)).toBe(changed);
@@ -197,24 +183,21 @@ describe('the file editor', () => {
 
   it('refuses a character that the encoding of a file does not have', async () => {
     await writeFile(join(folder, 'a.txt'), 'größer\n', 'latin1');
-    const { text } = await edit({ command: 'create', path: 'a.txt', file_text: 'größer ≥\n' });
+    const { text } = await create('a.txt', 'größer ≥\n');
     expect(text).toContain('is Windows-1252 (Latin-1), which has no "≥". Nothing was changed');
     expect(await readFile(join(folder, 'a.txt'), 'latin1')).toBe('größer\n');
   });
 
   it('keeps the other names of a file', async () => {
-    await writeFile(join(folder, 'a.txt'), 'a long first text');
+    await save('a.txt', 'a long first text');
     await link(join(folder, 'a.txt'), join(folder, 'b.txt'));
     const { ino } = await stat(join(folder, 'a.txt'));
-    const change = (file_text: string) => edit({ command: 'create', path: 'a.txt', file_text });
+    const change = (text: string) => create('a.txt', text);
     expect((await change('short')).text).toContain(
       'has 2 names (hard links), which all show what was written]',
     );
     expect((await change('next')).text).not.toContain('hard links');
-    expect([await readFile(join(folder, 'b.txt'), 'utf8'), (await stat(join(folder, 'a.txt'))).ino]).toEqual([
-      'next',
-      ino,
-    ]);
+    expect([await saved('b.txt'), (await stat(join(folder, 'a.txt'))).ino]).toEqual(['next', ino]);
     expect(await readdir(folder)).toEqual(['a.txt', 'b.txt']);
   });
 
@@ -222,46 +205,44 @@ describe('the file editor', () => {
     const png = Buffer.from('iVBORw0KGgoAAAANSUhEUg==', 'base64');
     await writeFile(join(folder, 'a.png'), png);
     await writeFile(join(folder, 'large.png'), Buffer.concat([png, Buffer.alloc(4 * 1024 * 1024)]));
-    expect((await edit({ command: 'view', path: 'a.png' })).content).toEqual([
+    expect((await view('a.png')).content).toEqual([
       { type: 'text', text: 'A picture (image/png, 16 bytes):' },
       { type: 'image', image_urls: [`data:image/png;base64,${png.toString('base64')}`] },
     ]);
-    const { content, text } = await edit({ command: 'view', path: 'large.png' });
+    const { content, text } = await view('large.png');
     expect([content.length, text]).toEqual([1, expect.stringContaining('make a smaller copy')]);
-    expect(await edit({ command: 'create', path: 'a.png', file_text: '' })).toMatchObject({ is_error: true });
+    expect(await create('a.png', '')).toMatchObject({ is_error: true });
   });
 
   it('rejects binary and large files', async () => {
     await writeFile(join(folder, 'bin'), Buffer.from([1, 0, 2]));
-    await writeFile(join(folder, 'large'), '');
+    await save('large', '');
     await truncate(join(folder, 'large'), 6 * 1024 * 1024);
-    expect((await edit({ command: 'view', path: 'bin' })).text).toContain('binary');
-    expect((await edit({ command: 'view', path: 'large' })).text).toContain('use the terminal');
-    expect(await edit({ command: 'create', path: 'bin', file_text: '' })).toMatchObject({ is_error: true });
+    expect((await view('bin')).text).toContain('binary');
+    expect((await view('large')).text).toContain('use the terminal');
+    expect(await create('bin', '')).toMatchObject({ is_error: true });
   });
 
   it.each(['../secret', 'dangling'])('stays inside the workspace: %s', async (path) => {
     await writeFile(outer('secret'), 'secret');
     await symlink(outer(), join(folder, 'link'));
     await symlink(outer('new'), join(folder, 'dangling'));
-    const view = await edit({ command: 'view', path });
-    expect(view.text).toContain('not inside the workspace');
-    const create = await edit({ command: 'create', path, file_text: 'x' });
-    expect(create.text).toContain('not inside the workspace');
+    expect((await view(path)).text).toContain('not inside the workspace');
+    expect((await create(path, 'x')).text).toContain('not inside the workspace');
     expect(await readFile(outer('secret'), 'utf8')).toBe('secret');
   });
 
   it('follows links that stay inside, and a workspace that is itself a link', async () => {
-    await writeFile(join(folder, 'real.txt'), 'x');
+    await save('real.txt', 'x');
     await symlink('real.txt', join(folder, 'alias.txt'));
     await symlink(folder, outer('alias'));
     folder = outer('alias');
     await edit({ command: 'create', path: join(folder, 'alias.txt'), file_text: 'y' });
-    expect(await readFile(join(folder, 'real.txt'), 'utf8')).toBe('y');
+    expect(await saved('real.txt')).toBe('y');
   });
 
   it('reports what is missing', async () => {
-    expect((await edit({ command: 'view', path: 'none' })).text).toContain('does not exist');
+    expect((await view('none')).text).toContain('does not exist');
     expect((await edit({ command: 'create', path: 'none' })).text).toContain('needs file_text');
   });
 });

@@ -1,8 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
 import { repairSchema } from './tool-schema.js';
 
+const LOST = '\u{fffd}';
 const EMPTY = { type: 'object', properties: {} };
 const text = { type: 'string' };
+const object = (properties: object, ...required: string[]) => ({
+  type: 'object',
+  properties,
+  ...(required.length > 0 && { required }),
+});
 
 /** The repaired schema of one property. */
 function property(schema: unknown, definitions = {}): unknown {
@@ -17,27 +23,18 @@ describe('repairSchema', () => {
     ['an empty schema', {}, EMPTY],
     ['only a dialect', { $schema: 'http://json-schema.org/draft-07/schema#' }, EMPTY],
     ['an object without properties', { type: 'object' }, EMPTY],
-    ['properties without a type', { properties: { a: text } }, { type: 'object', properties: { a: text } }],
+    ['properties without a type', { properties: { a: text } }, object({ a: text })],
     ['another type', { type: 'string' }, EMPTY],
-    [
-      'types',
-      { type: ['object', 'null'], properties: { a: text } },
-      { type: 'object', properties: { a: text } },
-    ],
+    ['types', { type: ['object', 'null'], properties: { a: text } }, object({ a: text })],
     [
       'required names that do not exist',
-      { type: 'object', properties: { a: text }, required: ['a', 'b', 'a', 1] },
-      { type: 'object', properties: { a: text }, required: ['a'] },
+      { ...object({ a: text }), required: ['a', 'b', 'a', 1] },
+      object({ a: text }, 'a'),
     ],
     [
       'a choice: what all need is required',
-      {
-        anyOf: [
-          { type: 'object', properties: { a: text, b: text }, required: ['a', 'b'] },
-          { type: 'object', properties: { a: text, c: text }, required: ['a', 'c'] },
-        ],
-      },
-      { type: 'object', properties: { a: text, c: text, b: text }, required: ['a'] },
+      { anyOf: [object({ a: text, b: text }, 'a', 'b'), object({ a: text, c: text }, 'a', 'c')] },
+      object({ a: text, c: text, b: text }, 'a'),
     ],
     [
       'a combination: what one needs is required',
@@ -47,7 +44,7 @@ describe('repairSchema', () => {
         allOf: [{ properties: { b: text }, required: ['b'] }, { $ref: '#/$defs/more' }],
         $defs: { more: { properties: { c: text }, required: ['c'] } },
       },
-      { type: 'object', properties: { c: text, b: text, a: text }, required: ['b', 'c'] },
+      object({ c: text, b: text, a: text }, 'b', 'c'),
     ],
     ['a reference to itself', { $ref: '#' }, EMPTY],
     ['a closed object', { ...EMPTY, additionalProperties: false }, { ...EMPTY, additionalProperties: false }],
@@ -70,11 +67,7 @@ describe('repairSchema', () => {
     [
       'several types',
       { description: 'x', type: ['string', 'array', 'null'], items: { type: 'int' } },
-      {
-        description: 'x',
-        anyOf: [text, { type: 'array', items: { type: 'integer' } }],
-        nullable: true,
-      },
+      { description: 'x', anyOf: [text, { type: 'array', items: { type: 'integer' } }], nullable: true },
     ],
     ['null alone', { type: 'null' }, {}],
     [
@@ -101,44 +94,31 @@ describe('repairSchema', () => {
     ],
     ['a reference to another document', { $ref: 'https://example.com/schema' }, {}],
     ['a missing definition', { $ref: '#/definitions/none' }, {}],
-    [
-      'half characters',
-      { description: '\ud83d', default: '\0' },
-      { description: '\u{fffd}', default: '\u{fffd}' },
-    ],
+    ['half characters', { description: '\ud83d', default: '\0' }, { description: LOST, default: LOST }],
   ])('repairs a property: %s', (_, schema, expected) => {
     expect(property(schema, { definitions: { t: text } })).toEqual(expected);
   });
 
   it('follows a definition that contains itself as far as it is finite', () => {
-    const tree = { type: 'object', properties: { left: { $ref: '#/$defs/tree' }, name: text } };
-    expect(property({ $ref: '#/$defs/tree' }, { $defs: { tree } })).toEqual({
-      type: 'object',
-      properties: { left: {}, name: text },
-    });
+    const tree = object({ left: { $ref: '#/$defs/tree' }, name: text });
+    expect(property({ $ref: '#/$defs/tree' }, { $defs: { tree } })).toEqual(object({ left: {}, name: text }));
   });
 
   it('is as small for definitions that multiply as for others', () => {
     const levels = Object.fromEntries(
       Array.from({ length: 20 }, (_, level) => {
         const next = { $ref: `#/$defs/d${level + 1}` };
-        return [`d${level}`, { type: 'object', properties: { a: next, b: next } }];
+        return [`d${level}`, object({ a: next, b: next })];
       }),
     );
     expect(JSON.stringify(property({ $ref: '#/$defs/d0' }, { $defs: levels })).length).toBeLessThan(200_000);
   });
 
   it('gives properties valid names, and tells the old ones', () => {
-    const { schema, renamed } = repairSchema({
-      type: 'object',
-      properties: { $filter: text, _filter: text, 'user/name': text, ok: text },
-      required: ['$filter', 'ok'],
-    });
-    expect(schema).toEqual({
-      type: 'object',
-      properties: { _filter_2: text, _filter: text, user_name: text, ok: text },
-      required: ['_filter_2', 'ok'],
-    });
+    const given = { $filter: text, _filter: text, 'user/name': text, ok: text };
+    const { schema, renamed } = repairSchema(object(given, '$filter', 'ok'));
+    const names = { _filter_2: text, _filter: text, user_name: text, ok: text };
+    expect(schema).toEqual(object(names, '_filter_2', 'ok'));
     expect([...renamed]).toEqual([
       ['_filter_2', '$filter'],
       ['user_name', 'user/name'],
@@ -158,12 +138,12 @@ describe('repairSchema', () => {
     [{ type: 'string' }, 'no object at its root'],
     [{ type: 'object' }, 'an object without properties'],
     [{ ...EMPTY, anyOf: [text, EMPTY] }, 'a combination at its root'],
-    [{ type: 'object', properties: { a: { type: 'array' } } }, 'an array without items'],
-    [{ type: 'object', properties: { a: { type: ['string', 'null'] } } }, 'a list of types'],
-    [{ type: 'object', properties: { a: { type: 'int' } } }, 'an unknown type'],
-    [{ type: 'object', properties: { a: { pattern: '(' } } }, 'a pattern that is none'],
-    [{ type: 'object', properties: { a: { $ref: '#/$defs/b' } } }, 'a reference that leads nowhere'],
-    [{ type: 'object', properties: { $a: text } }, 'names of properties'],
+    [object({ a: { type: 'array' } }), 'an array without items'],
+    [object({ a: { type: ['string', 'null'] } }), 'a list of types'],
+    [object({ a: { type: 'int' } }), 'an unknown type'],
+    [object({ a: { pattern: '(' } }), 'a pattern that is none'],
+    [object({ a: { $ref: '#/$defs/b' } }), 'a reference that leads nowhere'],
+    [object({ $a: text }), 'names of properties'],
   ])('says what was wrong with %j', (schema, repair) => {
     expect(repairSchema(schema).repairs).toEqual([repair]);
   });

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import path from 'node:path';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type {
   AgentDetails,
@@ -8,9 +9,9 @@ import type {
   EngineSettings,
   ExecutionStatus,
   NewEvent,
+  OriginalResponse,
   Usage,
 } from '../../src/engine/agent-engine.js';
-import type { OriginalResponse } from '../../src/engine/agent-engine.js';
 import { toolEnvironment } from '../../src/tool-view.js';
 
 /** A conversation in memory, as an engine sees it. */
@@ -138,6 +139,21 @@ export class MemoryEngineHost implements EngineHost {
 
 /** For deadlines that no test awaits: longer than any may take, however slow the machine is. */
 export const NEVER_MS = 600_000;
+
+/** `acp-agents/scripted-agent.mjs`, as settings start it. */
+export const SCRIPTED_AGENT = [
+  process.execPath,
+  path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs'),
+];
+
+export function scriptedAgent(
+  home: string,
+  changes: Partial<NonNullable<EngineSettings['acp']>> = {},
+): NonNullable<EngineSettings['acp']> {
+  const choices = { model: null, sessionMode: null, authMethod: null };
+  const times = { startTimeoutMs: NEVER_MS, idleTimeoutMs: NEVER_MS };
+  return { command: SCRIPTED_AGENT, environment: { HOME: home }, ...choices, ...times, ...changes };
+}
 
 /** Minimal settings of a conversation that works in a folder with a model at an address. */
 export function engineSettings(

@@ -1,17 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { startSeparateAgentServer, type SeparateAgentServer } from '../support/test-agent-server.js';
+import { startSeparateAgentServer, useAgentServer } from '../support/test-agent-server.js';
 
 const run = promisify(execFile);
 const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1');
 
 // Names from before UTF-8, or from archives of other systems: git quotes them, so their diff could not be asked for.
 describe('names of files', () => {
-  let server: SeparateAgentServer;
+  const server = useAgentServer(startSeparateAgentServer);
   let folder: string;
   const at = (name: Buffer): Buffer => Buffer.concat([Buffer.from(`${folder}/`), name]);
   const git = async (...args: string[]) => {
@@ -35,7 +35,6 @@ describe('names of files', () => {
   ];
 
   beforeAll(async () => {
-    server = await startSeparateAgentServer();
     folder = path.join(server.workspace, 'project');
     await mkdir(folder);
     await git('init', '--quiet', '--initial-branch', 'main');
@@ -51,54 +50,46 @@ describe('names of files', () => {
     }
   });
 
-  afterAll(async () => {
-    await server.stop();
-  });
+  /** What each file of a list of changes had and has. */
+  const diffs = async (route: string, query: Record<string, string>): Promise<[string, string, string][]> => {
+    const found = jsonList((await get(route, { path: folder, ...query })).body);
+    return await Promise.all(
+      found.map(async (change) => {
+        const name = jsonText(change, 'path') ?? '';
+        const { body } = await get('diff', { path: `${folder}/${name}`, ...query });
+        return [name, jsonText(body, 'original') ?? '', jsonText(body, 'modified') ?? ''];
+      }),
+    );
+  };
+  const texts = (word: string) => NAMES.map((_, index) => `${word} ${index}`);
 
-  const changes = async (route: string, query: Record<string, string>): Promise<string[]> =>
-    jsonList((await get(route, query)).body).map((change) => jsonText(change, 'path') ?? '');
-
-  it('lead from a list of changes to each diff', async () => {
-    const names = await changes('changes', { path: folder });
-    expect(names).toHaveLength(NAMES.length);
-    const seen: unknown[] = [];
-    for (const name of names) {
-      const { status, body } = await get('diff', { path: `${folder}/${name}` });
-      expect([name, status]).toEqual([name, 200]);
-      seen.push(body);
-    }
-    const expected = NAMES.map((_, index) => ({
-      modified: `after ${index}`,
-      original: index === 0 ? '' : 'before',
-    }));
-    expect(seen).toEqual(expect.arrayContaining(expected));
-    expect(names).toEqual(
+  it('lead from a list of changes to each diff, in a commit too, and from a deleted file', async () => {
+    const changed = await diffs('changes', {});
+    expect(changed.map(([name]) => name)).toEqual(
       expect.arrayContaining(['sub/grün ☕.txt', 'back\\351.txt', String.raw`caf\351.txt`]),
     );
-  });
+    expect(changed.map(([, , modified]) => modified).toSorted()).toEqual(texts('after'));
+    expect(changed.map(([, original]) => original).toSorted()).toEqual([
+      '',
+      ...NAMES.slice(1).map(() => 'before'),
+    ]);
 
-  it('lead there in a commit, too, and from a deleted file', async () => {
     await git('add', '--all');
     await git('commit', '--quiet', '-m', 'test: changes');
     const { stdout } = await run('git', ['rev-parse', 'HEAD'], { cwd: folder });
     const commit = stdout.trim();
-    const names = await changes(`commits/${commit}/changes`, { path: folder });
-    expect(names).toHaveLength(NAMES.length);
-    for (const name of names) {
-      const { body } = await get('diff', { path: `${folder}/${name}`, commit });
-      expect(jsonText(body, 'modified')).toMatch(/^after \d$/);
-    }
+    const found = jsonList((await get(`commits/${commit}/changes`, { path: folder })).body);
+    const committed = await Promise.all(
+      found.map(
+        async (change) => await get('diff', { path: `${folder}/${jsonText(change, 'path')}`, commit }),
+      ),
+    );
+    expect(committed.map(({ body }) => jsonText(body, 'modified') ?? '').toSorted()).toEqual(texts('after'));
+
     await git('rm', '--quiet', '-r', '.');
-    const gone = await changes('changes', { path: folder, ref: 'HEAD' });
-    expect(gone).toHaveLength(NAMES.length);
-    for (const name of gone) {
-      const { body } = await get('diff', { path: `${folder}/${name}`, ref: 'HEAD' });
-      expect([name, jsonText(body, 'original'), jsonText(body, 'modified')]).toEqual([
-        name,
-        expect.stringMatching(/^after \d$/),
-        null,
-      ]);
-    }
+    const gone = await diffs('changes', { ref: 'HEAD' });
+    expect(gone.map(([, original]) => original).toSorted()).toEqual(texts('after'));
+    expect(gone.map(([, , modified]) => modified)).toEqual(NAMES.map(() => ''));
   });
 
   it.each([

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from '@jest/globals';
+import { afterAll, beforeAll, expect } from '@jest/globals';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -139,6 +139,26 @@ export async function showImages(host: MemoryEngineHost, image_urls: string[], t
 /** The codes of what was told, in their order. */
 export function codesOf(host: MemoryEngineHost): string[] {
   return host.ofKind('ConversationErrorEvent').map(({ code }) => code);
+}
+
+/** That this alone was told, and how the run ended. */
+export function expectTold(
+  host: MemoryEngineHost,
+  code: string,
+  detail: string | RegExp = '',
+  status: MemoryEngineHost['status'] = 'error',
+): void {
+  const text: unknown =
+    typeof detail === 'string' ? expect.stringContaining(detail) : expect.stringMatching(detail);
+  expect([host.status, host.ofKind('ConversationErrorEvent')]).toMatchObject([
+    status,
+    [{ code, detail: text }],
+  ]);
+}
+
+/** That the work was done, and nothing had to be told. */
+export function expectDone(host: MemoryEngineHost): void {
+  expect([host.status, codesOf(host)]).toEqual(['finished', []]);
 }
 
 /** What was told, in its order. */

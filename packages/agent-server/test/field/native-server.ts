@@ -1,11 +1,13 @@
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
+import { AcpEngine } from '../../src/engine/acp/acp.engine.js';
 import { NativeEngine } from '../../src/engine/native/native.engine.js';
+import { toolEnvironment } from '../../src/tool-view.js';
 import { NEVER_MS } from '../fakes/memory-engine-host.js';
 import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { CREDENTIALS, startWithModelAt } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 
-/** An agent server whose conversations our agent has, with a scripted model. */
+/** An agent server whose conversations our agent has, with a scripted model, or one of others. */
 export class NativeServer {
   private constructor(
     readonly server: TestAgentServer,
@@ -14,7 +16,10 @@ export class NativeServer {
 
   static async start(): Promise<NativeServer> {
     const server = await startTestAgentServer({
-      createEngine: async () => new NativeEngine({ mcpSlowAfterMs: NEVER_MS }),
+      createEngine: async ({ kind }) =>
+        kind === 'acp'
+          ? new AcpEngine({ environment: toolEnvironment(process.env), wrapper: [] })
+          : new NativeEngine({ mcpSlowAfterMs: NEVER_MS }),
     });
     return new NativeServer(server, await ScriptedLlm.start(inOrder()));
   }
@@ -28,14 +33,13 @@ export class NativeServer {
 
   /** Says something, and waits until it is answered. */
   async talk(id: string, text = 'Go on.'): Promise<void> {
-    await this.server.client.say(id, text);
-    await this.server.client.untilStatus(id, 'finished');
+    await this.server.client.talk(id, text);
   }
 
   /** Gives a conversation a model, as the service does after a restart. */
   async moveTo(id: string, url = this.llm.url, members: Record<string, unknown> = {}): Promise<void> {
     const credentials = { ...CREDENTIALS, llm_base_url: url, ...members };
-    await this.server.client.post(`/api/conversations/${id}/credentials`, credentials);
+    await this.server.client.act(id, 'credentials', credentials);
   }
 
   async close(): Promise<void> {

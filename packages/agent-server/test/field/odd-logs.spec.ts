@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import type { AgentEvent, Content } from '@slipway/agent-protocol/events.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { modelFactory } from '../../src/engine/native/language-model.js';
 import { messagesFromEvents } from '../../src/engine/native/messages-from-events.js';
 import { callModelWithRetries } from '../../src/engine/native/model-call.js';
@@ -50,16 +51,8 @@ const toolName = fc.oneof(
   oddText,
 );
 const argumentText = fc.oneof(
-  fc.constantFrom(
-    '{}',
-    '',
-    '[1]',
-    '"{}"',
-    'null',
-    '{"a":',
-    '{"__proto__":{"a":1}}',
-    '{"a":"\\ud83d \\u0000"}',
-  ),
+  fc.constantFrom('{}', '', '[1]', '"{}"', 'null', '{"a":'),
+  fc.constantFrom('{"__proto__":{"a":1}}', '{"a":"\\ud83d \\u0000"}'),
   fc.json({ maxDepth: 3 }),
   fc.nat(300).map((depth) => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`),
 );
@@ -94,6 +87,11 @@ const texts = fc.array(
   { maxLength: 2 },
 );
 
+/** What an event is about: a call. */
+const about = fc
+  .record({ call: id, tool_name: toolName })
+  .map(({ call, tool_name }) => ({ tool_name, tool_call_id: call, action_id: call }));
+
 const withoutIdentity = fc.oneof(
   fc.record({
     kind: fc.constant('MessageEvent' as const),
@@ -109,14 +107,14 @@ const withoutIdentity = fc.oneof(
   }),
   fc
     .record({
-      call: id,
       name: toolName,
       args: argumentText,
       thought: texts,
-      response: id,
       reasoning: fc.option(oddText),
+      about,
+      response: id,
     })
-    .map(({ call, name, args, thought, response, reasoning }) => ({
+    .map(({ name, args, thought, reasoning, about: { tool_call_id: call }, response }) => ({
       kind: 'ActionEvent' as const,
       source: 'agent' as const,
       thought,
@@ -129,27 +127,23 @@ const withoutIdentity = fc.oneof(
       llm_response_id: response,
       security_risk: 'UNKNOWN' as const,
     })),
-  fc.record({ call: id, name: toolName, result: content }).map(({ call, name, result }) => ({
+  fc.record({ about, result: content }).map(({ about: members, result }) => ({
     kind: 'ObservationEvent' as const,
     source: 'environment' as const,
-    tool_name: name,
-    tool_call_id: call,
-    action_id: call,
+    ...members,
     observation: { kind: 'ThinkObservation' as const, content: result, is_error: false },
   })),
-  fc.record({ call: id, name: toolName, error: oddText }).map(({ call, name, error }) => ({
+  fc.record({ about, error: oddText }).map(({ about: { tool_name, tool_call_id }, error }) => ({
     kind: 'AgentErrorEvent' as const,
     source: 'agent' as const,
-    tool_name: name,
-    tool_call_id: call,
+    tool_name,
+    tool_call_id,
     error,
   })),
-  fc.record({ call: id, name: toolName, reason: oddText }).map(({ call, name, reason }) => ({
+  fc.record({ about, reason: oddText }).map(({ about: members, reason }) => ({
     kind: 'UserRejectObservation' as const,
     source: 'environment' as const,
-    tool_name: name,
-    tool_call_id: call,
-    action_id: call,
+    ...members,
     rejection_reason: reason,
     rejection_source: 'user' as const,
   })),
@@ -207,80 +201,32 @@ const originals = fc.array(
 );
 
 const schemaKeyword = fc.constantFrom(
-  'type',
-  'properties',
-  'items',
-  'required',
-  'anyOf',
-  'oneOf',
-  'allOf',
-  'enum',
-  'const',
-  'format',
-  'pattern',
-  'minimum',
-  'exclusiveMinimum',
-  'additionalProperties',
-  'prefixItems',
-  'default',
-  'description',
-  '$ref',
-  '$schema',
-  '$defs',
-  'not',
-  'nullable',
-  'id',
+  ...'type properties items required anyOf oneOf allOf not enum const format pattern minimum'.split(' '),
+  ...'exclusiveMinimum additionalProperties prefixItems default description nullable id'.split(' '),
+  ...'$ref $schema $defs'.split(' '),
 );
+const oddNames = ['a', 'b', '$filter', 'user/name', '__proto__', '', 'x'.repeat(70)];
+const oddSchemas: unknown[] = [true, null, {}, { type: 'object' }, { type: 'array' }, { type: 'int' }];
+const oddValues: unknown[] = [['string', 'null'], [], ['a', 'a'], true, -1, 1.5, null, 'object', 'array'];
 const { schema: oddSchema } = fc.letrec<{ schema: unknown; value: unknown }>((tie) => ({
   schema: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
-    fc.constantFrom<unknown>(
-      true,
-      null,
-      {},
-      { type: 'object' },
-      { type: 'array' },
-      { type: 'int' },
-      { $ref: '#' },
-    ),
+    fc.constantFrom<unknown>(...oddSchemas, { $ref: '#' }),
     fc.dictionary(schemaKeyword, tie('value'), { maxKeys: 5 }),
   ),
   value: fc.oneof(
     { depthSize: 'small' },
-    fc.constantFrom<unknown>(
-      'object',
-      'array',
-      ['string', 'null'],
-      [],
-      '#/$defs/a',
-      'http://elsewhere/schema',
-      'uint32',
-      '(',
-      true,
-      -1,
-      1.5,
-      null,
-      ['a', 'a'],
-    ),
+    fc.constantFrom<unknown>(...oddValues, '#/$defs/a', 'http://elsewhere/schema', 'uint32', '('),
     tie('schema'),
     fc.array(tie('schema'), { maxLength: 3 }),
-    fc.dictionary(
-      fc.constantFrom('a', 'b', '$filter', 'user/name', '__proto__', '', 'x'.repeat(70)),
-      tie('schema'),
-      {
-        maxKeys: 4,
-      },
-    ),
+    fc.dictionary(fc.constantFrom(...oddNames), tie('schema'), { maxKeys: 4 }),
   ),
 }));
 const tools: fc.Arbitrary<OfferedTool[]> = fc.array(
   fc.record({
     name: toolName,
     description: oddText,
-    inputSchema: oddSchema.filter(
-      (schema): schema is Record<string, unknown> =>
-        typeof schema === 'object' && schema !== null && !Array.isArray(schema),
-    ),
+    inputSchema: oddSchema.filter(isJsonObject),
   }),
   { maxLength: 4 },
 );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { page, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
-import { answersOf, codesOf, nativeAgent } from './native-agent.js';
+import { answersOf, codesOf, expectTold, nativeAgent } from './native-agent.js';
 
 const agent = nativeAgent();
 
@@ -51,54 +51,26 @@ describe('an answer in an odd stream', () => {
 
   const finish = { message: 'All is well.' };
   const json = JSON.stringify(finish);
+  const named = (args: unknown) => ({ function: { name: 'finish', arguments: args } });
+  const first = { index: 0, id: 'a' };
+  const more = called({ index: 0, function: { arguments: json } });
   it.each<[string, ScriptedAnswer]>([
-    [
-      'arguments as an object',
-      stream(called({ index: 0, id: 'a', function: { name: 'finish', arguments: finish } }), CALLED, DONE),
-    ],
+    ['arguments as an object', stream(called({ ...first, ...named(finish) }), CALLED, DONE)],
     [
       'a call that begins without its function',
-      stream(
-        called({ index: 0, id: 'a', type: 'function' }),
-        called({ index: 0, function: { name: 'finish', arguments: json } }),
-        CALLED,
-        DONE,
-      ),
+      stream(called({ ...first, type: 'function' }), called({ index: 0, ...named(json) }), CALLED, DONE),
     ],
-    [
-      'an index as text',
-      stream(called({ index: '0', id: 'a', function: { name: 'finish', arguments: json } }), CALLED, DONE),
-    ],
-    [
-      'an id as a number',
-      stream(called({ index: 0, id: 5, function: { name: 'finish', arguments: json } }), CALLED, DONE),
-    ],
-    [
-      'neither an index nor an id',
-      stream(called({ function: { name: 'finish', arguments: json } }), CALLED, DONE),
-    ],
+    ['an index as text', stream(called({ index: '0', id: 'a', ...named(json) }), CALLED, DONE)],
+    ['an id as a number', stream(called({ index: 0, id: 5, ...named(json) }), CALLED, DONE)],
+    ['neither an index nor an id', stream(called(named(json)), CALLED, DONE)],
     // earendil-works/pi#6226: GLM at NVIDIA NIM.
-    [
-      'no reason for its end',
-      stream(called({ index: 0, id: 'a', function: { name: 'finish', arguments: json } }), DONE),
-    ],
+    ['no reason for its end', stream(called({ ...first, ...named(json) }), DONE)],
     // CommandCodeAI/command-code#785, decolua/9router#4079: neither that nor an end of the stream.
-    [
-      'no end',
-      stream(
-        called({ index: 0, id: 'a', function: { name: 'finish', arguments: '' } }),
-        called({ index: 0, function: { arguments: json } }),
-      ),
-    ],
+    ['no end', stream(called({ ...first, ...named('') }), more)],
     // openai/openai-agents-js#712: Bedrock
     [
       'an empty object before the arguments',
-      stream(
-        called({ index: 0, id: 'a', function: { name: 'finish', arguments: '{}' } }),
-        called({ index: 0, function: { arguments: json } }),
-        CALLED,
-        DONE,
-      ),
+      stream(called({ ...first, ...named('{}') }), more, CALLED, DONE),
     ],
   ])('is read as a call: %s', async (_, answer) => {
     const host = await agent.run(inOrder(answer));
@@ -107,7 +79,7 @@ describe('an answer in an odd stream', () => {
   });
 
   it('is asked for again when it ends in the middle of a call', async () => {
-    const half = called({ index: 0, id: 'a', function: { name: 'finish', arguments: json.slice(0, -3) } });
+    const half = called({ ...first, ...named(json.slice(0, -3)) });
     const host = await agent.run(inOrder(stream(half), stream(chunk({ content: 'Whole.' }, 'stop'), DONE)));
     expect(answersOf(host)).toEqual(['Whole.']);
     expect(host.ofKind('ActionEvent')).toEqual([]);
@@ -116,6 +88,13 @@ describe('an answer in an odd stream', () => {
   it('is asked for again when it ends before the stream does', async () => {
     const host = await agent.run(inOrder(stream(HELLO), stream(chunk({ content: 'Whole.' }, 'stop'), DONE)));
     expect(answersOf(host)).toEqual(['Whole.']);
+  });
+
+  it("is asked for again when the stream of Anthropic's API ends before it", async () => {
+    const answers = [{ text: 'I will now run the tests and', stop: null }, { text: 'Whole.' }];
+    const { host } = await agent.runAtAnthropic(answers);
+    expect(answersOf(host)).toEqual(['Whole.']);
+    expectTold(host, 'LlmRetried', '', 'finished');
   });
 
   // What the model reasoned is in the total alone; DeepSeek's name for what its cache had.

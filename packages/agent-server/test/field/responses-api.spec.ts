@@ -4,7 +4,7 @@ import type { EngineSettings } from '../../src/engine/agent-engine.js';
 import { call, calls, endsWith, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { inOrder, type Script } from '../fakes/scripted-llm.js';
 import { sealed } from '../fakes/scripted-responses.js';
-import { codesOf, nativeAgent, showImages } from './native-agent.js';
+import { codesOf, expectDone, expectTold, nativeAgent, showImages } from './native-agent.js';
 
 const THINK = { thought: 'hm' };
 const CODEX = 'openai/gpt-5.1-codex';
@@ -37,14 +37,12 @@ describe('a model that only the Responses API has', () => {
   it('is asked there, and gets back what it thought, sealed, with each step', async () => {
     const host = await run(
       inOrder(
-        {
-          kind: 'answer',
+        call('think', THINK, {
           reasoning: '**Looking**\n\n**Thinking further**',
           text: 'Let me see.',
-          calls: [{ name: 'think', arguments: THINK }],
           usage: { promptTokens: 1_000, completionTokens: 10, cachedTokens: 800 },
-        },
-        { kind: 'answer', reasoning: '', calls: [{ name: 'think', arguments: THINK }] },
+        }),
+        call('think', THINK, { reasoning: '' }),
         say('Done.'),
       ),
       CODEX,
@@ -65,16 +63,8 @@ describe('a model that only the Responses API has', () => {
       instructions: expect.stringContaining('You are Slipway'),
     });
     expect(jsonList(agent.llm.requests[0]?.body, 'tools')[0]).toMatchObject({ strict: false });
-    expect(typesOf(2)).toEqual([
-      'message',
-      'reasoning',
-      'message',
-      'function_call',
-      'function_call_output',
-      'reasoning',
-      'function_call',
-      'function_call_output',
-    ]);
+    const called = ['function_call', 'function_call_output'];
+    expect(typesOf(2)).toEqual(['message', 'reasoning', 'message', ...called, 'reasoning', ...called]);
     expect(inputOf(2)[1]).toEqual({
       type: 'reasoning',
       encrypted_content: sealed('rs_0'),
@@ -122,13 +112,11 @@ describe('a model that only the Responses API has', () => {
     const message =
       "Unsupported value: 'stream' does not support true with this model. Supported values are: false.";
     const answers: ScriptedAnswer[] = [
-      {
-        kind: 'answer',
+      call('think', THINK, {
         reasoning: 'Hm.\n\nMore.',
         text: 'Let me see.',
-        calls: [{ name: 'think', arguments: THINK }],
         usage: { promptTokens: 90, completionTokens: 9 },
-      },
+      }),
       endsWith('length', { text: 'One, ' }),
       say('two.'),
     ];
@@ -138,12 +126,8 @@ describe('a model that only the Responses API has', () => {
         : (answers.shift() ?? say(text));
     const host = await run(script, 'openai/gpt-5-pro');
     expect(agent.llm.refusals).toEqual([]);
-    expect(agent.llm.requests.map(({ body }) => body['stream'])).toEqual([
-      true,
-      undefined,
-      undefined,
-      undefined,
-    ]);
+    const whole = Array.from({ length: 3 }, () => undefined);
+    expect(agent.llm.requests.map(({ body }) => body['stream'])).toEqual([true, ...whole]);
     expect(typesOf(2).slice(1)).toEqual(['reasoning', 'message', 'function_call', 'function_call_output']);
     expect(host.ofKind('ActionEvent')[0]).toMatchObject({
       reasoning_content: 'Hm.\n\nMore.',
@@ -182,71 +166,35 @@ it('sends how to sample to models of others, and leaves it out where that is ref
   expect(Object.keys(agent.llm.requests[0]?.body ?? {})).not.toContain('temperature');
 });
 
-describe('the API', () => {
-  it.each([
-    ['openai/responses/my-agent', '', '/v1/responses', 'my-agent'],
-    ['litellm_proxy/responses/team-gpt', '', '/v1/responses', 'team-gpt'],
-    ['openai/o3-pro', '', '/v1/responses', 'o3-pro'],
-    ['openai/o4-mini-deep-research', '', '/v1/responses', 'o4-mini-deep-research'],
-    ['openai/codex-mini-latest', '', '/v1/responses', 'codex-mini-latest'],
-    ['openai/my-agent', '/responses', '/v1/responses', 'my-agent'],
-    ['openai/gpt-4.1', '/responses', '/v1/responses', 'gpt-4.1'],
-    ['openai/gpt-5', '', '/v1/chat/completions', 'gpt-5'],
-    ['openai/my-agent', '', '/v1/chat/completions', 'my-agent'],
-    ['openai/deepseek-pro', '', '/v1/chat/completions', 'deepseek-pro'],
-  ])('of %s at …%s is %s', async (model, suffix, path, name) => {
-    await run(inOrder(say('Done.')), model, { baseUrl: `${agent.llm.url}${suffix}` });
-    expect(agent.llm.refusals).toEqual([]);
-    expect(agent.llm.requests.map(({ url, model: asked }) => [url, asked])).toEqual([[path, name]]);
-  });
+const NOT_SUPPORTED = { code: 'OperationNotSupported' };
+const NOT_ENABLED =
+  'Azure OpenAI Responses API is not enabled in this region. Please check https://aka.ms/aoai';
 
+describe('the API', () => {
+  const WITH_EFFORT = 'Function tools with reasoning_effort are not supported for gpt-5';
+  const USE_OTHER = `${WITH_EFFORT} in /v1/chat/completions. Please use /v1/responses instead.`;
+  // laurent22/joplin#16451: though the request had no reasoning_effort
+  const OR_NONE = `${WITH_EFFORT} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`;
   it.each([
-    // pgadmin-org/pgadmin4#9795
-    [404, refusal('This model is only supported in v1/responses and not in v1/chat/completions.')],
-    // pipecat-ai/pipecat#4043
+    // pgadmin-org/pgadmin4#9795, pipecat-ai/pipecat#4043, vanna-ai/vanna#967, caozhiyuan/copilot-api#113, Wei-Shaw/sub2api#885
+    [404, 'This model is only supported in v1/responses and not in v1/chat/completions.', {}],
+    [400, USE_OTHER, { param: 'reasoning_effort' }],
+    [400, OR_NONE, { param: 'reasoning_effort' }],
+    [400, 'The chatCompletion operation does not work with the specified model, gpt-5-codex.', NOT_SUPPORTED],
+    [400, 'model "gpt-5.4" is not accessible via the /chat/completions endpoint', {}],
     [
       400,
-      refusal(
-        'Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.',
-        { param: 'reasoning_effort' },
-      ),
+      'Unsupported legacy protocol: /v1/chat/completions is not supported. Please use /v1/responses.',
+      {},
     ],
-    // laurent22/joplin#16451: though the request had no reasoning_effort
-    [
-      400,
-      refusal(
-        "Function tools with reasoning_effort are not supported for gpt-5.6-luna in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
-        { param: 'reasoning_effort' },
-      ),
-    ],
-    // vanna-ai/vanna#967
-    [
-      400,
-      {
-        error: {
-          code: 'OperationNotSupported',
-          message:
-            'The chatCompletion operation does not work with the specified model, gpt-5-codex. Please choose different model and try again. You can learn more about which models can be used with each operation here: https://go.microsoft.com/fwlink/?linkid=2197993.',
-        },
-      },
-    ],
-    // caozhiyuan/copilot-api#113
-    [400, refusal('model "gpt-5.4" is not accessible via the /chat/completions endpoint')],
-    // Wei-Shaw/sub2api#885
-    [
-      400,
-      refusal(
-        'Unsupported legacy protocol: /v1/chat/completions is not supported. Please use /v1/responses.',
-      ),
-    ],
-  ])('changes once with a refusal that says so: %s %j', async (status, body) => {
+  ])('changes once with a refusal that says so: %s %s', async (status, message, members) => {
     const host = await run(
       ({ url, index }) =>
         url.endsWith('/responses')
           ? index < 2
             ? call('think', THINK)
             : say('Done.')
-          : refuses(status, body),
+          : refuses(status, refusal(message, members)),
       'openai/house-model',
       { parameters: { reasoning_effort: 'low' } },
     );
@@ -257,28 +205,15 @@ describe('the API', () => {
 
   it.each([
     // chatanywhere/GPT_API_free#383, BerriAI/litellm#13130, whiteguo233/OpenBiliClaw#95
-    [404, 'application/json', JSON.stringify({ detail: 'Not Found' })],
-    [
-      404,
-      'application/json',
-      JSON.stringify({ error: { code: 404, message: 'File Not Found', type: 'not_found_error' } }),
-    ],
-    [404, 'application/json', JSON.stringify(refusal('Invalid URL (POST /v1/responses)'))],
-    [404, 'text/plain', '404 page not found'],
+    [404, JSON.stringify({ detail: 'Not Found' })],
+    [404, JSON.stringify({ error: { code: 404, message: 'File Not Found', type: 'not_found_error' } })],
+    [404, JSON.stringify(refusal('Invalid URL (POST /v1/responses)'))],
+    [404, '404 page not found'],
     // responsibleai/ASSERT#129, which does not say the status
-    [
-      400,
-      'application/json',
-      JSON.stringify({
-        error: {
-          code: 'NotFound',
-          message:
-            'Azure OpenAI Responses API is not enabled in this region. Please check https://aka.ms/aoai/responsesapi/availability',
-        },
-      }),
-    ],
-    [405, 'text/html', '<html><head><title>405 Not Allowed</title></head></html>'],
-  ])('is the older one where a proxy has no other: %s %s %s', async (status, type, body) => {
+    [400, JSON.stringify({ error: { code: 'NotFound', message: NOT_ENABLED } })],
+    [405, '<html><head><title>405 Not Allowed</title></head></html>'],
+  ])('is the older one where a proxy has no other: %s %s', async (status, body) => {
+    const type = body.startsWith('{') ? 'application/json' : 'text/html';
     const host = await run(({ url, index }) =>
       url.endsWith('/responses')
         ? { kind: 'body', status, type, body }
@@ -296,58 +231,41 @@ describe('the API', () => {
       () => refuses(404, refusal(message, { code: 'model_not_found' })),
       'openai/gpt-9-codex',
     );
-    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
-      { code: 'LlmRejected', detail: expect.stringContaining(message) },
-    ]);
+    expectTold(host, 'LlmRejected', message);
     expect(paths()).toEqual(['/v1/responses']);
   });
 
   it('is refused in both: the effort is left out, or the user reads the refusal', async () => {
-    const message =
-      'Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.';
     const script: Script = ({ url, body }) =>
       url.endsWith('/responses')
         ? refuses(404, { detail: 'Not Found' })
         : body['reasoning_effort'] === undefined
           ? say('Done.')
-          : refuses(400, refusal(message));
+          : refuses(400, refusal(USE_OTHER));
     const host = await run(script, 'openai/gpt-5.4', { parameters: { reasoning_effort: 'low' } });
     expect(host.status).toBe('finished');
     const lost = await run(({ url }) =>
-      url.endsWith('/responses') ? refuses(404, { detail: 'Not Found' }) : refuses(400, refusal(message)),
+      url.endsWith('/responses') ? refuses(404, { detail: 'Not Found' }) : refuses(400, refusal(USE_OTHER)),
     );
-    expect(lost.ofKind('ConversationErrorEvent')).toMatchObject([
-      { detail: expect.stringContaining(message) },
-    ]);
+    expectTold(lost, 'LlmRejected', USE_OTHER);
   });
 });
 
 describe('a refusal of the Responses API', () => {
+  const SUMMARY = 'Your organization must be verified to generate reasoning summaries.';
+  const EFFORT = "Unsupported value: 'reasoning.effort' does not support 'low' with this model.";
+  const code = 'unsupported_value';
   it.each([
     // OpenHands/software-agent-sdk#987
-    [
-      refusal(
-        'Your organization must be verified to generate reasoning summaries. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.',
-        { param: 'reasoning.summary', code: 'unsupported_value' },
-      ),
-      { reasoning: { effort: 'low' } },
-    ],
-    [
-      refusal("Unsupported value: 'reasoning.effort' does not support 'low' with this model.", {
-        param: 'reasoning.effort',
-        code: 'unsupported_value',
-      }),
-      { reasoning: { summary: 'auto' } },
-    ],
+    [SUMMARY, { param: 'reasoning.summary', code }, { reasoning: { effort: 'low' } }],
+    [EFFORT, { param: 'reasoning.effort', code }, { reasoning: { summary: 'auto' } }],
     // microsoft/agent-framework#7483
-    [
-      refusal('Encrypted content is not supported with this model.', { param: 'include' }),
-      { include: undefined },
-    ],
+    ['Encrypted content is not supported with this model.', { param: 'include' }, { include: undefined }],
     // MoonshotAI/kimi-code#2166
-    [refusal('Validation: Unsupported parameter(s): prompt_cache_key'), { prompt_cache_key: undefined }],
-  ])('costs the parameter only, once: %j', async (body, left) => {
-    const host = await run(inOrder(refuses(400, body), call('think', THINK), say('Done.')), CODEX, {
+    ['Validation: Unsupported parameter(s): prompt_cache_key', {}, { prompt_cache_key: undefined }],
+  ])('costs the parameter only, once: %s', async (message, members, left) => {
+    const refused = refuses(400, refusal(message, members));
+    const host = await run(inOrder(refused, call('think', THINK), say('Done.')), CODEX, {
       parameters: { reasoning_effort: 'low' },
     });
     expect(host.status).toBe('finished');
@@ -367,14 +285,9 @@ describe('a refusal of the Responses API', () => {
       { code: '400' },
     ),
   ])('of sealed thoughts leaves these out, and keeps later ones: %j', async (unreadable) => {
-    const thinking: ScriptedAnswer = {
-      kind: 'answer',
-      reasoning: 'Hm.',
-      calls: [{ name: 'think', arguments: THINK }],
-    };
+    const thinking = call('think', THINK, { reasoning: 'Hm.' });
     const host = await run(inOrder(thinking, refuses(400, unreadable), thinking, say('Done.')));
-    expect(host.status).toBe('finished');
-    expect(host.ofKind('ConversationErrorEvent')).toEqual([]);
+    expectDone(host);
     const contents = inputOf(3).flatMap((item) => jsonText(item, 'encrypted_content') ?? []);
     expect(contents).toEqual([sealed('rs_2')]);
   });
@@ -383,36 +296,24 @@ describe('a refusal of the Responses API', () => {
     type: 'response.failed',
     response: { id: 'resp_0', status: 'failed', error: { code, message }, incomplete_details: null },
   });
-  const errorEvent = (error: object) => ({ type: 'error', error });
+  const errorEvent = (code: string, message: string, type = code) => ({
+    type: 'error',
+    error: { type, code, message },
+  });
   const quota = 'You exceeded your current quota, please check your plan and billing details.';
+  const full = 'Your input exceeds the context window of this model. Please adjust your input and try again.';
+  const tooLong = errorEvent('context_length_exceeded', full, 'invalid_request_error');
   it.each([
     // vercel/ai, __fixtures__/openai-error.1.chunks.txt
-    [
-      '',
-      errorEvent({ type: 'insufficient_quota', code: 'insufficient_quota', message: quota }),
-      'LlmQuotaExceeded',
-    ],
-    [
-      'Well',
-      errorEvent({ type: 'insufficient_quota', code: 'insufficient_quota', message: quota }),
-      'LlmQuotaExceeded',
-    ],
+    ['', errorEvent('insufficient_quota', quota), 'LlmQuotaExceeded'],
+    ['Well', errorEvent('insufficient_quota', quota), 'LlmQuotaExceeded'],
     ['Well', failed('insufficient_quota', quota), 'LlmQuotaExceeded'],
     // dyad-sh/dyad#1672
-    ...['', 'Well'].map((text): [string, object, string] => [
-      text,
-      errorEvent({
-        type: 'invalid_request_error',
-        code: 'context_length_exceeded',
-        message:
-          'Your input exceeds the context window of this model. Please adjust your input and try again.',
-        param: 'input',
-      }),
-      'LlmContextFull',
-    ]),
-  ])('in a stream after %j: %j', async (text, error, code) => {
+    ['', tooLong, 'LlmContextFull'],
+    ['Well', tooLong, 'LlmContextFull'],
+  ])('in a stream after %j: %j', async (text, error, expected) => {
     const host = await run(() => ({ kind: 'streamError', text, error }));
-    expect(codesOf(host)).toContain(code);
+    expect(codesOf(host)).toContain(expected);
   });
 
   it.each([
@@ -424,8 +325,7 @@ describe('a refusal of the Responses API', () => {
     [endsWith('', { text: 'Well' })],
   ] satisfies [ScriptedAnswer][])('that passes is asked again: %j', async (answer) => {
     const host = await run(inOrder(answer, say('Done.')));
-    expect(host.status).toBe('finished');
-    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'LlmRetried' }]);
+    expectTold(host, 'LlmRetried', '', 'finished');
     expect(answerOf(host)?.content).toEqual([{ type: 'text', text: 'Done.' }]);
   });
 

@@ -1,15 +1,16 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { SecretMasker } from '../../src/secret-masker.js';
 import { McpToolbox } from '../../src/tools/mcp/mcp-toolbox.js';
 import { type MemoryEngineHost, NEVER_MS } from '../fakes/memory-engine-host.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';
-import { inOrder, type Script } from '../fakes/scripted-llm.js';
+import { type ChatRequest, inOrder, type Script } from '../fakes/scripted-llm.js';
 import { pastDeadline } from '../../../../test/support/past-deadline.js';
 import { until } from '../../../../test/support/until.js';
-import { codesOf, detailsOf, nativeAgent, resultsOf, scriptedProgram } from './native-agent.js';
+import { codesOf, detailsOf, expectDone, nativeAgent, resultsOf, scriptedProgram } from './native-agent.js';
 
 const TOKEN = 'token-of-the-server-1234';
 
@@ -120,18 +121,79 @@ describe('a program that writes', () => {
   ])('what is no valid message is understood as far as possible: %s', async (behaviour, text) => {
     const host = await run(behaviour);
     expect(result(host)).toContain(text);
-    expect(codesOf(host)).toEqual([]);
+    expectDone(host);
+  });
+});
+
+// obot-platform/obot#6185, github/copilot-cli#4421: npx and uvx download first, and are killed and begun anew each time.
+
+describe('a program that starts slowly', () => {
+  let gate = '';
+  let tests = 0;
+
+  beforeEach(() => {
+    agent.slowAfterMs = 1;
+    tests += 1;
+    gate = join(agent.folder, `gate-${tests}`);
+  });
+
+  const slow = () => ({
+    maxIterations: 100_000,
+    mcpConfig: { near: scriptedProgram('starts slowly', { GATE: gate }) },
+  });
+  /** Thinks until the tool is there. */
+  const actWhenPossible = async ({ tools, messages, index }: ChatRequest) => {
+    await until(() => existsSync(`${gate}.listed`));
+    return messages.some(({ tool_calls: made }) => made?.[0]?.function.name === 'act')
+      ? say('Done.')
+      : tools.includes('act')
+        ? call('act', {})
+        : call('think', { thought: `${index}` });
+  };
+
+  it('does not hold up the work: its tools come when they are there', async () => {
+    const host = await agent.run(async (request) => {
+      await (request.index === 0 ? writeFile(gate, '') : undefined);
+      return await actWhenPossible(request);
+    }, slow());
     expect(host.status).toBe('finished');
+    expect(agent.llm.requests[0]?.tools).not.toContain('act');
+    expect(codesOf(host)).toEqual(['ToolServerStarting', 'ToolServerReady']);
+    expect(detailsOf(host)[0]).toContain('near');
+    expect(host.ofKind('ObservationEvent').at(-1)).toMatchObject({ tool_name: 'act' });
   });
 
-  it('requests gets answers', async () => {
-    expect(result(await run('asks'))).toContain('q0: {}, q1: -32601, q2: -32601, q3: -32601');
+  it('is not begun anew with the next message', async () => {
+    const host = await agent.run(() => say('Hello.'), slow());
+    expect(host.status).toBe('finished');
+    await agent.goOn(host, 'And now?');
+    expect(codesOf(host)).toEqual(['ToolServerStarting']);
+    await writeFile(gate, '');
+    agent.llm.script = actWhenPossible;
+    await agent.goOn(host, 'Act.');
+    expect(codesOf(host)).toEqual(['ToolServerStarting', 'ToolServerReady']);
+    expect(await readFile(`${gate}.starts`, 'utf8')).toBe('x');
   });
 
-  it('another version of the protocol is named', async () => {
-    const host = await run('is of the future', inOrder(say('done')));
-    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
-      { code: 'McpServerUnavailable', detail: expect.stringContaining('2099-01-01') },
+  it('has a limit of its own, and ends with the conversation', async () => {
+    const toolbox = new McpToolbox();
+    const options = {
+      workingDir: '/',
+      environment: { PATH: process.env['PATH'] ?? '' },
+      wrapper: [],
+      checkUrl: async () => null,
+      connectTimeoutMs: 300_000,
+    };
+    const signal = new AbortController().signal;
+    const program = { command: 'sh', args: ['-c', 'exec sleep 1000'] };
+    const limited = { near: { ...program, start_timeout_seconds: 0.05 } };
+    expect(await toolbox.connect(limited, options, signal)).toMatchObject([
+      { code: 'McpServerUnavailable', detail: expect.stringContaining('no response within 0.05 s') },
     ]);
+    expect(await toolbox.connect({ near: program }, { ...options, slowAfterMs: 1 }, signal)).toMatchObject([
+      { code: 'ToolServerStarting' },
+    ]);
+    await toolbox.close();
+    expect(await toolbox.connect({}, options, signal)).toEqual([]);
   });
 });

@@ -38,6 +38,17 @@ export class AgentServerClient {
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
   }
 
+  /** Sends a request with the key, whatever its body and answer are. */
+  async fetch(
+    path: string,
+    { headers = {}, ...init }: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> } = {},
+  ): Promise<Response> {
+    return await fetch(`${this.url}${path}`, {
+      ...init,
+      headers: { 'X-Session-API-Key': SESSION_KEY, ...headers },
+    });
+  }
+
   async get(path: string): Promise<unknown> {
     return (await this.send('GET', path)).body;
   }

@@ -1,3 +1,4 @@
+import { afterAll, beforeAll } from '@jest/globals';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -14,6 +15,8 @@ export interface SeparateAgentServer {
   port: number;
   folder: string;
   workspace: string;
+  /** Where it keeps a conversation. */
+  folderOf(id: string): string;
   /** Ends it and starts another one over the same files. */
   restart(changes?: Partial<PlainOptions>): Promise<void>;
   /** Ends it and keeps its files, for `restart`. */
@@ -50,6 +53,15 @@ export async function startSeparateAgentServer(
   options: Partial<PlainOptions> = {},
 ): Promise<SeparateAgentServer> {
   return await startInFolder(options, listenInSmallProcess);
+}
+
+/** The server of a file or a `describe`, from before its tests until after them. */
+export function useAgentServer<T extends SeparateAgentServer>(start: () => Promise<T>): T {
+  const server = {} as T;
+  // A restart changes its address.
+  beforeAll(async () => void Object.setPrototypeOf(server, await start()));
+  afterAll(async () => await server.stop());
+  return server;
 }
 
 async function startInFolder(
@@ -93,6 +105,7 @@ async function startInFolder(
     port: server.port,
     folder,
     workspace,
+    folderOf: (id) => path.join(folder, 'conversations', id.replaceAll('-', '')),
     restart: async (changes = {}) => {
       await halt();
       server = await start(changes);

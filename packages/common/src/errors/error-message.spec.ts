@@ -32,23 +32,13 @@ describe('connectionProblem', () => {
       cause: new Error('Request was cancelled.', { cause: Object.assign(new Error(message), { code }) }),
     });
 
+  const tunnel = (status: number) => `Proxy response (${status}) !== 200 when HTTP Tunneling`;
+  const VIA = 'Failed to establish tunnel to a.example:443 via http://10.0.0.8:3128/: HTTP/1.1 407 Required';
   it.each([
-    [
-      'Proxy response (407) !== 200 when HTTP Tunneling',
-      'UND_ERR_ABORTED',
-      'the proxy answered 407: HTTPS_PROXY',
-    ],
-    [
-      'Proxy response (403) !== 200 when HTTP Tunneling',
-      'UND_ERR_ABORTED',
-      'the proxy answered 403: .*NO_PROXY',
-    ],
-    [
-      'Failed to establish tunnel to a.example:443 via http://10.0.0.8:3128/: HTTP/1.1 407 Proxy Authentication Required',
-      'ERR_PROXY_TUNNEL',
-      'the proxy answered 407',
-    ],
-    ['Proxy response (503) !== 200 when HTTP Tunneling', 'UND_ERR_ABORTED', 'answered 503: it cannot reach'],
+    [tunnel(407), 'UND_ERR_ABORTED', 'the proxy answered 407: HTTPS_PROXY'],
+    [tunnel(403), 'UND_ERR_ABORTED', 'the proxy answered 403: .*NO_PROXY'],
+    [VIA, 'ERR_PROXY_TUNNEL', 'the proxy answered 407'],
+    [tunnel(503), 'UND_ERR_ABORTED', 'answered 503: it cannot reach'],
     ['unable to verify the first certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'NODE_EXTRA_CA_CERTS'],
     ['self-signed certificate in certificate chain', 'SELF_SIGNED_CERT_IN_CHAIN', 'NODE_EXTRA_CA_CERTS'],
     ['self-signed certificate', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'NODE_EXTRA_CA_CERTS'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { HostAllowlist, OutboundAddresses } from './host-allowlist.js';
+import { HostAllowlist, isLoopbackHost, OutboundAddresses } from './host-allowlist.js';
 
 describe('HostAllowlist', () => {
   it.each<[string, string, boolean]>([
@@ -65,32 +65,14 @@ describe('HostAllowlist', () => {
   });
 
   it.each([
-    '*',
-    '*.',
-    '*.*.example.com',
-    'git.*.example.com',
-    '*example.com',
-    '*.0.0.1',
-    '*.1',
-    '*.[::1]',
-    '*.https://example.com',
-    'https://*.example.com',
-    'git.example.com/path',
-    'https://git.example.com/path',
-    'https://git.example.com?x',
-    'https://git.example.com#x',
-    'https://user@git.example.com',
-    'user:password@git.example.com',
-    'ftp://git.example.com',
-    'git.example.com:port',
-    'git.example.com:99999',
+    ...'* *. *.*.example.com git.*.example.com *example.com *.0.0.1 *.1 *.[::1] . ::1'.split(' '),
+    ...'*.https://example.com https://*.example.com ftp://git.example.com https://'.split(' '),
+    ...'git.example.com/path https://git.example.com/path https://git.example.com?x'.split(' '),
+    ...'https://git.example.com#x https://user@git.example.com user:password@git.example.com'.split(' '),
+    ...'git.example.com:port git.example.com:99999 a.example,b.example/'.split(' '),
     'git.example.com\\x',
     'git.exa mple.com',
     'git.exa\tmple.com',
-    'a.example,b.example/',
-    'https://',
-    '.',
-    '::1',
   ])('refuses the entry %j by name', (entry) => {
     expect(() => HostAllowlist.parse(['good.example', entry])).toThrow(entry);
   });
@@ -123,4 +105,13 @@ describe('OutboundAddresses', () => {
   it('allows nothing with an empty list', () => {
     expect(new OutboundAddresses([]).problem('https://anything.example')).not.toBeNull();
   });
+});
+
+it.each([
+  [true, 'localhost LOCALHOST localhost. app.localhost 127.0.0.1 127.1.2.3'],
+  [true, '::1 [::1] ::ffff:127.0.0.1 [::ffff:7f00:1]'],
+  [false, ' example.com localhost.example.com notlocalhost 127.example.com 127.0.0.1.example.com'],
+  [false, '127.1 0.0.0.0 :: [::] 10.0.0.1 ::ffff:10.0.0.1 [::1'],
+])('isLoopbackHost is %s of %s', (expected, hosts) => {
+  expect(hosts.split(' ').filter((host) => isLoopbackHost(host) !== expected)).toEqual([]);
 });

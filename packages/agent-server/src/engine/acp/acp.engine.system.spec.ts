@@ -1,9 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { engineSettings, MemoryEngineHost, NEVER_MS } from '../../../test/fakes/memory-engine-host.js';
+import {
+  engineSettings,
+  MemoryEngineHost,
+  NEVER_MS,
+  SCRIPTED_AGENT,
+  scriptedAgent,
+} from '../../../test/fakes/memory-engine-host.js';
+import { answersOf as answers, codesOf as failures, expectTold } from '../../../test/field/native-agent.js';
 import { pastDeadline } from '../../../../../test/support/past-deadline.js';
 import { until } from '../../../../../test/support/until.js';
 import { toolEnvironment } from '../../tool-view.js';
@@ -11,7 +17,6 @@ import type { EngineSettings } from '../agent-engine.js';
 import { AcpEngine } from './acp.engine.js';
 import { temporaryFolder } from '../../../../../test/support/temporary-folder.js';
 
-const AGENT = path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs');
 const never = new AbortController().signal;
 
 const folder = temporaryFolder();
@@ -38,16 +43,7 @@ function hostFor(changes: Changes = {}, environment: Record<string, string> = {}
   return new MemoryEngineHost(
     engineSettings(folder(), 'http://127.0.0.1:9', {
       ...rest,
-      acp: {
-        command: [process.execPath, AGENT],
-        environment: { HOME: folder(), ...environment },
-        model: null,
-        sessionMode: null,
-        authMethod: null,
-        startTimeoutMs: NEVER_MS,
-        idleTimeoutMs: NEVER_MS,
-        ...acp,
-      },
+      acp: scriptedAgent(folder(), { environment: { HOME: folder(), ...environment }, ...acp }),
     }),
   );
 }
@@ -58,8 +54,7 @@ async function run(
   environment: Record<string, string> = {},
 ): Promise<MemoryEngineHost> {
   // An engine knows one conversation.
-  await engine.close();
-  engine = newEngine();
+  await begunAgain();
   const host = hostFor(changes, environment);
   await goOn(host, text);
   return host;
@@ -70,17 +65,10 @@ async function goOn(host: MemoryEngineHost, text: string): Promise<void> {
   await engine.run(host, never);
 }
 
-function answers(host: MemoryEngineHost): string[] {
-  return host
-    .ofKind('MessageEvent')
-    .filter(({ source }) => source === 'agent')
-    .map(({ llm_message: { content } }) =>
-      content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
-    );
-}
-
-function failures(host: MemoryEngineHost): string[] {
-  return host.ofKind('ConversationErrorEvent').map(({ code }) => code);
+/** As after a restart. */
+async function begunAgain(): Promise<void> {
+  await engine.close();
+  engine = newEngine();
 }
 
 describe('a run', () => {
@@ -174,14 +162,6 @@ describe('a run', () => {
     await engine.run(host, never);
     expect(answers(host)).toEqual(['made many', 'Hello, world.']);
   });
-
-  it('works where tools do, with their variables and its own', async () => {
-    const host = hostFor({}, { OWN: 'of the agent' });
-    host.secrets = { TOKEN: 'of-the-user' };
-    await goOn(host, 'env OWN');
-    await goOn(host, 'env TOKEN');
-    expect(answers(host)).toEqual(['OWN=of the agent', 'TOKEN=of-the-user']);
-  });
 });
 
 describe('what the agent asks its client for', () => {
@@ -218,11 +198,8 @@ describe('what the agent asks its client for', () => {
 
 describe('permissions', () => {
   it('are given at once where nothing is to be confirmed', async () => {
-    const host = await run('ask rm');
-    expect(answers(host)).toEqual(['allowed: rm']);
-    expect(host.statuses).toEqual(['finished']);
-    await goOn(host, 'ask-always');
-    expect(answers(host).at(-1)).toBe('always');
+    const host = await run('ask-always');
+    expect([host.statuses, answers(host)]).toEqual([['finished'], ['always']]);
   });
 
   // zed-industries/zed#52782: the user is asked about "Terminal", and cannot know what it would run.
@@ -303,8 +280,7 @@ describe('permissions', () => {
 
   it('are asked for again by an agent that was started again', async () => {
     const host = await run('ask rm', { confirmationPolicy: 'always' });
-    await engine.close();
-    engine = newEngine();
+    await begunAgain();
     await engine.confirm(host, null, never);
     expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
     expect(answers(host)).toEqual(['you said: Your work was interrupted. Go on where you stopped.']);
@@ -312,20 +288,6 @@ describe('permissions', () => {
 });
 
 describe('pause', () => {
-  it('ends the turn of an agent that listens', async () => {
-    const host = hostFor();
-    await host.say('wait');
-    const running = engine.run(host, never);
-    await until(() => host.ofKind('ACPToolCallEvent').length === 1);
-    host.pause = true;
-    await running;
-    expect(host.status).toBe('paused');
-    expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
-    host.pause = false;
-    await goOn(host, 'hello');
-    expect(answers(host)).toEqual(['Hello, world.']);
-  });
-
   it('ends an agent that does not listen, and goes on with its session', async () => {
     const host = hostFor();
     await host.say('stubborn');
@@ -348,8 +310,7 @@ describe('pause', () => {
 describe('an agent that is started again', () => {
   async function restarted(environment: Record<string, string>): Promise<MemoryEngineHost> {
     const host = await run('first', {}, environment);
-    await engine.close();
-    engine = newEngine();
+    await begunAgain();
     await goOn(host, 'remember');
     return host;
   }
@@ -393,13 +354,8 @@ describe('limits and costs', () => {
     const host = await run('spend 5 EUR');
     expect(host.totals().costUsd).toBe(0);
     await goOn(host, 'tokens');
-    expect(host.usage.at(-1)).toEqual({
-      promptTokens: 7,
-      completionTokens: 3,
-      costUsd: null,
-      costSource: 'unknown',
-      isStep: true,
-    });
+    const uncounted = { costUsd: null, costSource: 'unknown', isStep: true };
+    expect(host.usage.at(-1)).toEqual({ promptTokens: 7, completionTokens: 3, ...uncounted });
   });
 
   // MessageEmitter.ts of QwenLM/qwen-code: one empty chunk after each call of the model, whose cached tokens are input, too.
@@ -420,8 +376,7 @@ describe('limits and costs', () => {
       await goOn(host, `used ${usage}`);
     }
     if (name === 'Copilot') {
-      await engine.close();
-      engine = newEngine();
+      await begunAgain();
       await goOn(host, 'used 40 4');
     }
     const sum = (member: 'promptTokens' | 'completionTokens'): number =>
@@ -447,8 +402,7 @@ describe('models, modes and tool servers', () => {
       expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ model: 'large', mode: 'plan' });
       await engine.switchModel(host, 'small');
       expect(host.details?.currentModel).toBe('small');
-      await engine.close();
-      engine = newEngine();
+      await begunAgain();
       await goOn(host, 'session');
       expect(JSON.parse(answers(host)[1] ?? '')).toMatchObject({ model: 'small' });
       await expect(engine.switchModel(host, 'huge')).rejects.toThrow(
@@ -467,11 +421,7 @@ describe('models, modes and tool servers', () => {
   it('are those of the user, as far as the agent connects to them', async () => {
     const mcpConfig = {
       local: { command: 'node', args: ['server.mjs'], env: { KEY: 'value' } },
-      remote: {
-        url: 'https://tools.example/mcp',
-        transport: 'http' as const,
-        headers: { Authorization: 'Bearer x' },
-      },
+      remote: { url: 'https://tools.example/mcp', transport: 'http' as const, headers: { A: 'Bearer x' } },
     };
     const host = await run('session', { mcpConfig });
     expect(JSON.parse(answers(host)[0] ?? '').mcp).toEqual([
@@ -489,60 +439,31 @@ describe('models, modes and tool servers', () => {
       expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ signedIn });
     }
     const without = await run('hello', {}, { NEED_KEY: '1' });
-    expect(without.ofKind('ConversationErrorEvent')).toEqual([
-      expect.objectContaining({
-        code: 'ACPAuthRequired',
-        detail: expect.stringMatching(
-          /: Authentication required\. It takes .* sign in: Key \(Set GEMINI_API_KEY\); Own\.$/,
-        ),
-      }),
-    ]);
+    const detail = /: Authentication required\. It takes .* sign in: Key \(Set GEMINI_API_KEY\); Own\.$/;
+    expectTold(without, 'ACPAuthRequired', detail);
   });
 });
 
-describe('questions beside the work', () => {
-  it('are answered by a copy of the session', async () => {
-    const host = await run('first');
-    expect(await engine.ask(host, 'remember')).toBe('I know: first');
-    expect(answers(host)).toEqual(['you said: first']);
-    expect(await engine.condense()).toBe(false);
-  });
-
-  it('are refused by an agent that makes no copies', async () => {
-    const host = await run('first', {}, { NO_FORK: '1' });
-    await expect(engine.ask(host, 'remember')).rejects.toThrow('answers no questions');
-  });
+it('a question beside the work is answered by a copy of the session, or refused where there are none', async () => {
+  const host = await run('first');
+  expect(await engine.ask(host, 'remember')).toBe('I know: first');
+  expect(answers(host)).toEqual(['you said: first']);
+  expect(await engine.condense()).toBe(false);
+  const other = await run('first', {}, { NO_FORK: '1' });
+  await expect(engine.ask(other, 'remember')).rejects.toThrow('answers no questions');
 });
 
 describe('an agent that cannot be started', () => {
-  it.each([
-    ['no-such-agent', {}, 'ACPSpawnError', 'no-such-agent was not found'],
-    [
-      process.execPath,
-      { START: 'dies' },
-      'ACPAgentEnded',
-      'exit code 3. It wrote: the agent has no configuration',
-    ],
-    [
-      process.execPath,
-      { START: 'says-why' },
-      'ACPAgentEnded',
-      'exit code 0. It wrote: This program is no longer maintained.',
-    ],
-    [process.execPath, { START: 'version' }, 'ACPInitError', 'version 99'],
-    [
-      process.execPath,
-      { START: 'endless-noise' },
-      'ACPProtocolError',
-      'other than the Agent Client Protocol',
-    ],
-  ])('%s %j: %s', async (program, environment, code, detail) => {
-    const host = await run('hello', { acp: { command: [program, AGENT] } }, environment);
-    expect(host.status).toBe('error');
-    expect(host.ofKind('ConversationErrorEvent')[0]).toMatchObject({
-      code,
-      detail: expect.stringContaining(detail),
-    });
+  const OTHER = 'other than the Agent Client Protocol';
+  it.each<[Record<string, string>, string, string, string[]?]>([
+    [{}, 'ACPSpawnError', 'no-such-agent was not found', ['no-such-agent']],
+    [{ START: 'dies' }, 'ACPAgentEnded', 'exit code 3. It wrote: the agent has no configuration'],
+    [{ START: 'says-why' }, 'ACPAgentEnded', 'exit code 0. It wrote: This program is no longer maintained.'],
+    [{ START: 'version' }, 'ACPInitError', 'version 99'],
+    [{ START: 'endless-noise' }, 'ACPProtocolError', OTHER],
+  ])('%j: %s', async (environment, code, detail, command = SCRIPTED_AGENT) => {
+    const host = await run('hello', { acp: { command } }, environment);
+    expectTold(host, code, detail);
     await expect(engine.prepare(host)).rejects.toThrow(detail);
   });
 
@@ -570,26 +491,20 @@ describe('a hostile agent', () => {
 
   it('ends with a line that is too long', async () => {
     const host = await run('long-line');
-    expect(host.status).toBe('error');
-    expect(failures(host)).toEqual(['ACPProtocolError']);
+    expect([host.status, failures(host)]).toEqual(['error', ['ACPProtocolError']]);
   });
 
   it('may die in the middle of its work, and is started again', async () => {
     const host = await run('die');
-    expect(host.status).toBe('error');
     expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
-    expect(host.ofKind('ConversationErrorEvent')[0]).toMatchObject({
-      code: 'ACPAgentEnded',
-      detail: 'The agent ended with exit code 9. It wrote: the last words of an agent',
-    });
+    expectTold(host, 'ACPAgentEnded', 'ended with exit code 9. It wrote: the last words of an agent');
     await goOn(host, 'remember');
     expect(answers(host)).toEqual(['I know: die']);
   });
 
   it('is stopped when it does nothing', async () => {
     const host = await run('idle', { acp: { idleTimeoutMs: 300 } });
-    expect(host.status).toBe('error');
-    expect(failures(host)).toEqual(['ACPIdleTimeout']);
+    expect([host.status, failures(host)]).toEqual(['error', ['ACPIdleTimeout']]);
   });
 
   it('may use an id twice, and end no call', async () => {

@@ -18,24 +18,21 @@ function turn(id: string): AgentEvent[] {
 
 const head = [messageEvent('task', 'user', 'do it'), systemPromptEvent('Be good.')];
 
-function idsOf(events: AgentEvent[], keepTokens: number): string[] | undefined {
-  return forgettable(events, keepTokens)?.events.map(({ id }) => id);
+function idsOf(events: AgentEvent[], keepTokens: number): string | undefined {
+  return forgettable(events, keepTokens)
+    ?.events.map(({ id }) => id)
+    .join(' ');
 }
 
 describe('forgettable', () => {
   it('keeps the task, the system prompt and the newest turns', () => {
     const events = [...head, ...turn('a'), ...turn('b'), ...turn('c'), ...turn('d')];
-    expect(idsOf(events, 3_000)).toEqual(['a', 'a-result', 'b', 'b-result']);
+    expect(idsOf(events, 3_000)).toBe('a a-result b b-result');
     expect(forgettable(events, 3_000)?.offset).toBe(2);
   });
 
   it('keeps the last turn, however large', () => {
-    expect(idsOf([...head, ...turn('a'), ...turn('b'), ...turn('c')], 0)).toEqual([
-      'a',
-      'a-result',
-      'b',
-      'b-result',
-    ]);
+    expect(idsOf([...head, ...turn('a'), ...turn('b'), ...turn('c')], 0)).toBe('a a-result b b-result');
   });
 
   it('never separates a response from its calls and results', () => {
@@ -46,23 +43,10 @@ describe('forgettable', () => {
       messageEvent('late', 'user', 'hurry'),
       observationEvent('b', LONG),
     ];
-    expect(idsOf([...head, ...turn('z'), ...turn('y'), ...together, ...turn('c')], 1_200)).toEqual([
-      'z',
-      'z-result',
-      'y',
-      'y-result',
-      'a',
-      'b',
-      'a-result',
-      'late',
-      'b-result',
-    ]);
-    expect(idsOf([...head, ...turn('z'), ...turn('y'), ...together], 1_200)).toEqual([
-      'z',
-      'z-result',
-      'y',
-      'y-result',
-    ]);
+    expect(idsOf([...head, ...turn('z'), ...turn('y'), ...together, ...turn('c')], 1_200)).toBe(
+      'z z-result y y-result a b a-result late b-result',
+    );
+    expect(idsOf([...head, ...turn('z'), ...turn('y'), ...together], 1_200)).toBe('z z-result y y-result');
   });
 
   it('includes an earlier summary', () => {
@@ -73,7 +57,7 @@ describe('forgettable', () => {
       ...turn('b'),
       ...turn('c'),
     ];
-    expect(idsOf(events, 1_200)).toEqual(['c1', 'b', 'b-result']);
+    expect(idsOf(events, 1_200)).toBe('c1 b b-result');
   });
 
   it('returns null for a short history', () => {

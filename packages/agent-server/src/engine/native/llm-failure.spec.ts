@@ -20,15 +20,10 @@ describe('toLlmFailure', () => {
     [refusal(401, '{"error":{"message":"bad key"}}'), 'LlmAuthenticationFailed', '401: bad key', null],
     [refusal(400, '{"message":"too long"}'), 'LlmRejected', '400: too long', null],
     [refusal(400, '{"error":{"message":"maximum context length is 8192"}}'), 'LlmContextFull', '8192', null],
+    [refusal(503, '{"error":{"type":"exceed_context_size_error"}}'), 'LlmContextFull', '503', null],
     [refusal(404, '{"error":"no such model"}'), 'LlmRejected', '404: no such model', null],
     [refusal(502, '<html>Bad gateway</html>'), 'LlmUnavailable', '502: <html>Bad gateway</html>', 0],
     [refusal(503, '', { 'retry-after': '2.5' }), 'LlmUnavailable', '503: failed', 2_500],
-    [
-      refusal(429, '{}', { 'retry-after': 'Sat, 31 Jan 2026 12:00:09 GMT' }),
-      'LlmRateLimited',
-      '429: {}',
-      9_000,
-    ],
     [refusal(429, '{}', { 'retry-after': 'soon' }), 'LlmRateLimited', '429: {}', 0],
     [refusal(200, ''), 'LlmUnavailable', 'broke off: failed', 0],
     [
@@ -37,18 +32,8 @@ describe('toLlmFailure', () => {
       'set native_tool_calling to false',
       null,
     ],
-    [
-      refusal(429, '{"error":{"type":"budget_exceeded","message":"Budget has been exceeded!"}}'),
-      'LlmQuotaExceeded',
-      'Budget has been exceeded!',
-      null,
-    ],
-    [
-      refusal(403, '{"error":"Your team does not have any credits yet."}'),
-      'LlmQuotaExceeded',
-      'credits',
-      null,
-    ],
+    [refusal(429, '{"error":{"type":"budget_exceeded"}}'), 'LlmQuotaExceeded', 'budget_exceeded', null],
+    [refusal(403, '{"error":"You do not have any credits yet."}'), 'LlmQuotaExceeded', 'credits', null],
     [
       new Error('wrapped', { cause: new UnresponsiveModelError(5_000) }),
       'LlmTimeout',

@@ -116,21 +116,10 @@ describe('messagesFromEvents', () => {
   });
 
   it('passes on images of the user', () => {
-    const { messages } = messagesFromEvents([
-      {
-        ...task,
-        llm_message: {
-          role: 'user',
-          content: [{ type: 'image', image_urls: ['data:image/png;base64,AA=='] }],
-        },
-      },
-    ]);
-    expect(messages).toEqual([
-      {
-        role: 'user',
-        content: [{ type: 'file', mediaType: 'image', data: 'data:image/png;base64,AA==' }],
-      },
-    ]);
+    const data = 'data:image/png;base64,AA==';
+    const content = [{ type: 'image' as const, image_urls: [data] }];
+    const { messages } = messagesFromEvents([{ ...task, llm_message: { role: 'user', content } }]);
+    expect(messages).toEqual([{ role: 'user', content: [{ type: 'file', mediaType: 'image', data }] }]);
   });
 
   it('replaces condensed events with the last summary', () => {

@@ -69,21 +69,3 @@ it("works with Anthropic's own API: text, a call, its result, usage, a question"
   await engine.close();
   await anthropic.close();
 });
-
-it("asks again when the stream of Anthropic's API ends before the answer", async () => {
-  const usage = { input: 10, output: 5 };
-  const anthropic = await ScriptedAnthropic.start([
-    { text: 'I will now run the tests and', stop: null, usage },
-    { text: 'All is well.', usage },
-  ]);
-  const engine = new NativeEngine({ anthropicUrl: anthropic.url, wait: async () => undefined });
-  const llm = { model: 'anthropic/claude-scripted', apiKey: 'key-of-anthropic', baseUrl: null };
-  const host = new MemoryEngineHost({ ...engineSettings(folder(), ''), llm });
-  await host.say('Look around.');
-  await engine.run(host, new AbortController().signal);
-  expect(host.status).toBe('finished');
-  expect(host.ofKind('MessageEvent').map(({ source }) => source)).toEqual(['user', 'agent']);
-  expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'LlmRetried' }]);
-  await engine.close();
-  await anthropic.close();
-});

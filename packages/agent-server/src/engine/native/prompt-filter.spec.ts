@@ -16,6 +16,8 @@ const user = (text: string): ModelMessage => ({ role: 'user', content: text });
 const assistant = (text: string): ModelMessage => ({ role: 'assistant', content: text });
 const call = (toolCallId: string, input: unknown = {}, toolName = 'think') =>
   ({ type: 'tool-call', toolCallId, toolName, input }) as const;
+const calling = (...content: ReturnType<typeof call>[]): ModelMessage => ({ role: 'assistant', content });
+const answered = (...content: ReturnType<typeof result>[]): ModelMessage => ({ role: 'tool', content });
 const result = (toolCallId: string, value = 'ok') =>
   ({ type: 'tool-result', toolCallId, toolName: 'think', output: { type: 'text', value } }) as const;
 
@@ -31,7 +33,7 @@ describe('filterPrompt', () => {
         role: 'assistant',
         content: [{ type: 'text', text: 'I think.' }, call('functions.think:0', { thought: 'ä' })],
       },
-      { role: 'tool', content: [result('functions.think:0')] },
+      answered(result('functions.think:0')),
       { role: 'assistant', content: [{ type: 'text', text: 'Done.' }] },
       user('more'),
     ];
@@ -47,17 +49,13 @@ describe('filterPrompt', () => {
       [user('a'), assistant('b')],
       [user('a'), { role: 'assistant', content: [{ type: 'text', text: 'b' }] }, user('Go on.')],
     ],
-    ['a result without a call', [user('a'), { role: 'tool', content: [result('x')] }], [user('a')]],
+    ['a result without a call', [user('a'), answered(result('x'))], [user('a')]],
     [
       'a call without a result, and one with two',
+      [user('a'), calling(call('x'), call('y')), answered(result('y', 'first'), result('y', 'second'))],
       [
         user('a'),
-        { role: 'assistant', content: [call('x'), call('y')] },
-        { role: 'tool', content: [result('y', 'first'), result('y', 'second')] },
-      ],
-      [
-        user('a'),
-        { role: 'assistant', content: [call('x'), call('y')] },
+        calling(call('x'), call('y')),
         {
           role: 'tool',
           content: [
@@ -75,14 +73,10 @@ describe('filterPrompt', () => {
     ],
     [
       'odd arguments, names and results',
+      [user('a'), calling(call('x', { 'a\0': ['\ud83d'] }, 'functions.think')), answered(result('x', ' '))],
       [
         user('a'),
-        { role: 'assistant', content: [call('x', { 'a\0': ['\ud83d'] }, 'functions.think')] },
-        { role: 'tool', content: [result('x', ' ')] },
-      ],
-      [
-        user('a'),
-        { role: 'assistant', content: [call('x', { 'a\u{fffd}': ['\u{fffd}'] }, 'functions_think')] },
+        calling(call('x', { 'a\u{fffd}': ['\u{fffd}'] }, 'functions_think')),
         { role: 'tool', content: [{ ...result('x', '(no output)'), toolName: 'functions_think' }] },
       ],
     ],
@@ -105,8 +99,8 @@ describe('filterPrompt', () => {
   ])('gives a call a valid id, always the same: one that is %s', (_, target, id, expected) => {
     const messages: ModelMessage[] = [
       user('a'),
-      { role: 'assistant', content: [call(id), call(id)] },
-      { role: 'tool', content: [result(id, 'one'), result(id, 'two')] },
+      calling(call(id), call(id)),
+      answered(result(id, 'one'), result(id, 'two')),
     ];
     const [, response, results] = filtered(messages, target);
     const ids = JSON.stringify([response, results]).match(/(?<="toolCallId":")[^"]*/g) ?? [];
@@ -125,8 +119,8 @@ describe('filterPrompt', () => {
   it('answers for the agent between a tool and the user where a template insists on it', () => {
     const messages: ModelMessage[] = [
       user('a'),
-      { role: 'assistant', content: [call('aB3dE6gH9')] },
-      { role: 'tool', content: [result('aB3dE6gH9')] },
+      calling(call('aB3dE6gH9')),
+      answered(result('aB3dE6gH9')),
       user('b'),
     ];
     expect(filtered(messages)).toHaveLength(4);
@@ -141,7 +135,7 @@ describe('filterPrompt', () => {
     const messages: ModelMessage[] = [
       user('a'),
       { role: 'assistant', content: [call('x'), { ...call('y'), providerOptions: signed }] },
-      { role: 'tool', content: [result('x'), result('y')] },
+      answered(result('x'), result('y')),
     ];
     const text = JSON.stringify(filtered(messages, GEMINI)[1]);
     expect(text.match(/(?<="thought_signature":")[^"]*/g)).toEqual([

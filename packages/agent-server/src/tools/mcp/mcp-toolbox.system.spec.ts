@@ -99,34 +99,6 @@ describe('tool servers', () => {
     expect(await callTool('far_think', {})).toMatchObject({ content: [{ text: 'thought elsewhere' }] });
   });
 
-  it('that fail are reported, the others work', async () => {
-    const servers: McpServers = {
-      ...stdio(),
-      missing: { command: 'no-such-program-anywhere' },
-      gone: { url: 'http://127.0.0.1:9/mcp', transport: 'http' },
-      silent: { command: 'sleep', args: ['1000'], start_timeout_seconds: 0.05 },
-    };
-    const failures = await toolbox.connect(servers, options(), never);
-    expect(failures.every(({ code }) => code === 'McpServerUnavailable')).toBe(true);
-    expect(failures.map(({ detail }) => detail).toSorted()).toEqual([
-      expect.stringMatching(
-        /^The tool server gone \(http:\/\/127\.0\.0\.1:9\/mcp\) cannot be used: fetch failed: .+/,
-      ),
-      expect.stringMatching(/^The tool server missing \(no-such-program-anywhere\) cannot be used: .*ENOENT/),
-      'The tool server silent (sleep) cannot be used: no response within 0.05 s',
-    ]);
-    expect(await callTool('shout', { text: 'hi' })).toMatchObject({ is_error: false });
-  });
-
-  it('that died are restarted with the next run', async () => {
-    await toolbox.connect(stdio(), options(), never);
-    await expect(callTool('die', {})).rejects.toThrow(/closed|ended/i);
-    expect(await toolbox.connect(stdio(), options(), never)).toEqual([
-      { code: 'McpServerEnded', detail: expect.stringContaining('exit code 1\nIt was started again.') },
-    ]);
-    expect(await callTool('shout', { text: 'again' })).toMatchObject({ content: [{ text: 'AGAIN' }] });
-  });
-
   it('that write an endless line are ended instead of being kept in memory', async () => {
     const flood = { command: 'bash', args: ['-c', 'head -c 50000000 /dev/zero | tr "\\0" x; sleep 1000'] };
     const [failure] = await toolbox.connect({ flood }, options(), never);

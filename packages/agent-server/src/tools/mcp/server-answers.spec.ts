@@ -84,12 +84,18 @@ describe('a result', () => {
     'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
   const text = (value: string) => ({ type: 'text', text: value });
   const png = { type: 'image', image_urls: [`data:image/png;base64,${PNG}`] };
-  const image = (data: string, mimeType = 'image/png') => ({
-    content: [{ type: 'image', data, mimeType }],
+  const PDF = '[the resource file:///a (application/pdf, 6 bytes) was left out]';
+  const SOUND = { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' };
+  const leftOut = (why: string) => ({
+    type: 'text',
+    text: expect.stringContaining(`an image was left out: ${why}`),
   });
-  const file = (resource: object) => ({
-    content: [{ type: 'resource', resource: { uri: 'file:///a', ...resource } }],
-  });
+  const image = (data: string, mimeType = 'image/png') => {
+    return { content: [{ type: 'image', data, mimeType }] };
+  };
+  const file = (resource: object) => {
+    return { content: [{ type: 'resource', resource: { uri: 'file:///a', ...resource } }] };
+  };
   const link = { type: 'resource_link', uri: 'file:///a.rs', name: 'a.rs', description: 'The program.' };
 
   it.each<[string, Record<string, unknown>, unknown[]]>([
@@ -104,35 +110,15 @@ describe('a result', () => {
     ['null', { content: null, isError: null }, []],
     ['an image', image(PNG), [png]],
     ['an image with a wrong type', image(PNG, 'png'), [png]],
-    [
-      'an image as an address',
-      { content: [{ type: 'image', data: `data:image/jpeg;base64,${PNG}` }] },
-      [png],
-    ],
+    ['an image as an address', image(`data:image/jpeg;base64,${PNG}`, 'image/jpeg'), [png]],
     ['an image in lines', image(`${PNG.slice(0, 40)}\r\n${PNG.slice(40)}`), [png]],
-    [
-      'an image that is none',
-      image('PHN2Zz4=', 'image/svg+xml'),
-      [text('[an image was left out: image/svg+xml is no image that models take]')],
-    ],
-    [
-      'an image with broken data',
-      image(`${PNG}!`),
-      [{ type: 'text', text: expect.stringContaining('left out') }],
-    ],
+    ['an image that is none', image('PHN2Zz4=', 'image/svg+xml'), [leftOut('image/svg+xml is no image')]],
+    ['an image with broken data', image(`${PNG}!`), [leftOut('')]],
     ['a file with a text', file({ text: 'fn main() {}' }), [text('Resource file:///a:\nfn main() {}')]],
     ['a file with an image', file({ blob: PNG, mimeType: 'image/png' }), [png]],
-    [
-      'another file',
-      file({ blob: 'JVBERi0x', mimeType: 'application/pdf' }),
-      [text('[the resource file:///a (application/pdf, 6 bytes) was left out]')],
-    ],
+    ['another file', file({ blob: 'JVBERi0x', mimeType: 'application/pdf' }), [text(PDF)]],
     ['a link', { content: [link] }, [text('Resource file:///a.rs (no type given)\na.rs\nThe program.')]],
-    [
-      'a recording',
-      { content: [{ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }] },
-      [text('[a recording (audio/wav, 3 bytes) was left out]')],
-    ],
+    ['a recording', { content: [SOUND] }, [text('[a recording (audio/wav, 3 bytes) was left out]')]],
     ['a kind of the future', { content: [{ type: 'hologram' }] }, [text('{"type":"hologram"}')]],
     [
       'a wrong part beside a right one',

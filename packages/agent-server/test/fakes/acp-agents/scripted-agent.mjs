@@ -1,9 +1,9 @@
 // An agent of the Agent Client Protocol without a model: the first word of a prompt tells it what to do. Variables switch
-// abilities off (NO_LOAD, NO_MODELS, OLD_MODELS, NO_FORK, NEED_KEY, WITH_HTTP), and make it hostile from the start (START).
+// abilities off (NO_LOAD, OLD_MODELS, NO_FORK, NEED_KEY, WITH_HTTP), and make it hostile from the start (START).
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { misbehave } from './hostile-turns.mjs';
+import { HOSTILE_TURNS } from './hostile-turns.mjs';
 import { RpcError, serveAgent } from './json-rpc.mjs';
 
 const { env } = process;
@@ -20,10 +20,6 @@ switch (env.START) {
   case 'dies':
     process.stderr.write('the agent has no configuration\n');
     process.exit(3);
-    break;
-  case 'silent':
-    setInterval(() => undefined, 1_000);
-    await new Promise(() => undefined);
     break;
   case 'noise':
     process.stdout.write('Welcome!\n{"level":"info"}\n[1,2]\nnull\n');
@@ -123,7 +119,7 @@ const client = serveAgent({
     mkdirSync(store, { recursive: true });
     writeFileSync(fileOf(session.id), JSON.stringify(session.told));
     const answer = await work(session, text, earlier);
-    return typeof answer === 'string' ? { stopReason: answer } : answer;
+    return typeof answer === 'object' ? answer : { stopReason: answer ?? 'end_turn' };
   },
 });
 
@@ -155,9 +151,6 @@ function known(model) {
 }
 
 function models({ model }) {
-  if (env.NO_MODELS) {
-    return {};
-  }
   return env.OLD_MODELS
     ? {
         models: {
@@ -183,13 +176,148 @@ function update({ id }, sessionUpdate, members) {
   return { sessionId: id, update: { sessionUpdate, ...members } };
 }
 
-/** Does what the prompt says, and returns why the turn ends. */
+/** What a turn does by the first word of its prompt; why it ends, or its whole result, where that is not usual. */
+const TURNS = {
+  hello: async ({ say }) => {
+    await say('Hello, ');
+    await say('world.');
+  },
+  prompt: ({ say, prompt }) => say(JSON.stringify(prompt)),
+  think: async ({ tell, say, call, end }) => {
+    await tell('agent_thought_chunk', { content: { type: 'text', text: 'I think.' } });
+    await end(await call('nothing'));
+    await tell('agent_thought_chunk', { content: { type: 'text', text: 'I know.' } });
+    await say('So be it.');
+  },
+  plan: ({ tell }) =>
+    tell('plan', {
+      entries: [
+        { content: 'first', status: 'completed', priority: 'high' },
+        { content: 'second', status: 'in_progress', priority: 'low' },
+        { content: 'third', status: 'pending', priority: 'low' },
+      ],
+    }),
+  remember: ({ say, earlier }) => say(`I know: ${earlier.join(' | ') || 'nothing'}`),
+  tool: async ({ tell, say, call, end, rest, session }) => {
+    const id = await call(rest || 'a tool', { rawInput: { command: rest, id: env.FAKE_SECRET } });
+    await tell('tool_call_update', { toolCallId: id, status: 'in_progress' });
+    await end(id, {
+      rawOutput: { exit: 0 },
+      content: [
+        { type: 'content', content: { type: 'text', text: `did ${rest}` } },
+        { type: 'diff', path: `${session.cwd}/a.txt`, oldText: 'a', newText: 'b' },
+      ],
+    });
+    await say('done');
+  },
+  many: async ({ say, call, end, rest }) => {
+    for (let count = 0; count < Number(rest); count += 1) {
+      await end(await call(`step ${count}`));
+    }
+    await say('made many');
+  },
+  ask: async ({ say, call, end, ask, rest }) => {
+    const id = await call(rest, { rawInput: { command: rest } });
+    const answer = await ask(id);
+    const isAllowed = answer === 'yes';
+    await end(id, isAllowed ? { rawOutput: 'ran' } : { status: 'failed' });
+    await say(isAllowed ? `allowed: ${rest}` : `not allowed: ${answer}`);
+    return answer === 'cancelled' ? 'cancelled' : 'end_turn';
+  },
+  prepare: async ({ tell, say, call, ask, rest, session }) => {
+    // Claude Code, Qwen Code and OpenCode announce a call before its model has written what it does.
+    const id = await call('Terminal', { rawInput: {} });
+    await tell('tool_call_update', { toolCallId: id, title: rest, rawInput: { command: rest } });
+    const rawInput = { command: rest, description: 'Runs it' };
+    await tell('tool_call_update', { toolCallId: id, rawInput });
+    await say(await ask(id, { rawInput, locations: [{ path: session.cwd }] }));
+  },
+  messages: async ({ tell, say }) => {
+    await say('No id. ');
+    for (const [messageId, text] of [
+      ['a', 'One, '],
+      ['a', 'and more.'],
+      ['b', 'Another.'],
+    ]) {
+      await tell('agent_message_chunk', { messageId, content: { type: 'text', text } });
+    }
+  },
+  'ask-two': async ({ say, call, end, ask }) => {
+    const ids = [await call('one'), await call('two')];
+    const answers = await Promise.all(ids.map((id) => ask(id)));
+    for (const id of ids) {
+      await end(id);
+    }
+    await say(answers.join(' '));
+  },
+  'ask-unknown': async ({ say, ask }) =>
+    say(await ask('never-announced', { title: 'Read it', kind: 'read' })),
+  env: ({ say, rest }) => say(`${rest}=${env[rest] ?? 'unset'}`),
+  session: ({ say, session: { model, mode, mcpServers: mcp } }) =>
+    say(JSON.stringify({ model, mode, mcp, signedIn: env.SIGNED_IN })),
+  read: async ({ say, request, rest }) => {
+    const { content } = await request('fs/read_text_file', { path: rest, line: 2, limit: 1 });
+    await say(`read ${content}`);
+  },
+  write: async ({ say, request, words }) => {
+    await request('fs/write_text_file', { path: words[0], content: words.slice(1).join(' ') });
+    await say('written');
+  },
+  refused: async ({ say, request, rest }) =>
+    say(
+      await request('fs/read_text_file', { path: rest }).then(
+        () => 'read it',
+        (error) => JSON.stringify(error.data ?? error.message),
+      ),
+    ),
+  shell: async ({ say, request, rest }) => {
+    const given = [{ name: 'GIVEN', value: 'by the agent' }];
+    const { terminalId } = await request('terminal/create', {
+      command: rest,
+      outputByteLimit: 20,
+      env: given,
+    });
+    const exit = await request('terminal/wait_for_exit', { terminalId });
+    const { output, truncated } = await request('terminal/output', { terminalId });
+    await request('terminal/release', { terminalId });
+    await say(JSON.stringify({ ...exit, output, truncated }));
+  },
+  spend: async ({ tell, call, end, words: [amount, currency = 'USD'] }) => {
+    await tell('usage_update', { used: 10, size: 1000, cost: { amount: Number(amount), currency } });
+    await end(await call('after'));
+    return { stopReason: 'end_turn', usage: { inputTokens: 100, outputTokens: 20, totalTokens: 120 } };
+  },
+  used: ({ words }) => {
+    const [inputTokens = 0, outputTokens = 0] = words.map(Number);
+    const usage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+    return { stopReason: 'end_turn', usage };
+  },
+  'tokens-with-chunks': async ({ tell }) => {
+    const usage = { inputTokens: 100, outputTokens: 20, totalTokens: 120, cachedReadTokens: 50 };
+    const chunk = { content: { type: 'text', text: '' }, _meta: { usage, durationMs: 9 } };
+    await tell('agent_message_chunk', chunk);
+    await tell('agent_message_chunk', chunk);
+  },
+  tokens: () => ({
+    stopReason: 'end_turn',
+    _meta: { quota: { token_count: { input_tokens: 7, output_tokens: 3 } } },
+  }),
+  stop: ({ rest }) => rest,
+  wait: async ({ call, session }) => {
+    await call('waiting', { status: 'in_progress' });
+    await session.cancelled;
+    return 'cancelled';
+  },
+  ...HOSTILE_TURNS,
+};
+
 async function work(session, prompt, earlier) {
   const line = prompt.split('\n').at(-1) ?? '';
   const [command, ...words] = line.split(' ');
   const rest = words.join(' ');
   const tell = (kind, members) => client.notify('session/update', update(session, kind, members));
   const say = (text) => tell('agent_message_chunk', { content: { type: 'text', text } });
+  const request = (method, params) => client.request(method, { sessionId: session.id, ...params });
   const call = async (title, members = {}) => {
     session.calls += 1;
     const toolCallId = `call-${session.calls}`;
@@ -199,8 +327,7 @@ async function work(session, prompt, earlier) {
   const end = (toolCallId, members = {}) =>
     tell('tool_call_update', { toolCallId, status: 'completed', ...members });
   const ask = async (toolCallId, members = {}, options) => {
-    const { outcome } = await client.request('session/request_permission', {
-      sessionId: session.id,
+    const { outcome } = await request('session/request_permission', {
       toolCall: { toolCallId, ...members },
       options: options ?? [
         { optionId: 'always', name: 'Always', kind: 'allow_always' },
@@ -210,186 +337,6 @@ async function work(session, prompt, earlier) {
     });
     return outcome.outcome === 'selected' ? outcome.optionId : outcome.outcome;
   };
-  switch (command) {
-    case 'hello':
-      await say('Hello, ');
-      await say('world.');
-      return 'end_turn';
-    case 'prompt':
-      await say(JSON.stringify(prompt));
-      return 'end_turn';
-    case 'think':
-      await tell('agent_thought_chunk', { content: { type: 'text', text: 'I think.' } });
-      await call('nothing').then((id) => end(id));
-      await tell('agent_thought_chunk', { content: { type: 'text', text: 'I know.' } });
-      await say('So be it.');
-      return 'end_turn';
-    case 'plan':
-      await tell('plan', {
-        entries: [
-          { content: 'first', status: 'completed', priority: 'high' },
-          { content: 'second', status: 'in_progress', priority: 'low' },
-          { content: 'third', status: 'pending', priority: 'low' },
-        ],
-      });
-      return 'end_turn';
-    case 'remember':
-      await say(`I know: ${earlier.join(' | ') || 'nothing'}`);
-      return 'end_turn';
-    case 'tool': {
-      const id = await call(rest || 'a tool', { rawInput: { command: rest, id: env.FAKE_SECRET } });
-      await tell('tool_call_update', { toolCallId: id, status: 'in_progress' });
-      await end(id, {
-        rawOutput: { exit: 0 },
-        content: [
-          { type: 'content', content: { type: 'text', text: `did ${rest}` } },
-          { type: 'diff', path: `${session.cwd}/a.txt`, oldText: 'a', newText: 'b' },
-        ],
-      });
-      await say('done');
-      return 'end_turn';
-    }
-    case 'many':
-      for (let count = 0; count < Number(rest); count += 1) {
-        await end(await call(`step ${count}`));
-      }
-      await say('made many');
-      return 'end_turn';
-    case 'ask': {
-      const id = await call(rest, { rawInput: { command: rest } });
-      const answer = await ask(id);
-      if (answer === 'yes') {
-        await end(id, { rawOutput: 'ran' });
-        await say(`allowed: ${rest}`);
-        return 'end_turn';
-      }
-      await end(id, { status: 'failed' });
-      await say(`not allowed: ${answer}`);
-      return answer === 'cancelled' ? 'cancelled' : 'end_turn';
-    }
-    case 'prepare': {
-      // Claude Code, Qwen Code and OpenCode announce a call before its model has written what it does.
-      const id = await call('Terminal', { rawInput: {} });
-      await tell('tool_call_update', { toolCallId: id, title: rest, rawInput: { command: rest } });
-      const rawInput = { command: rest, description: 'Runs it' };
-      await tell('tool_call_update', { toolCallId: id, rawInput });
-      await say(await ask(id, { rawInput, locations: [{ path: session.cwd }] }));
-      return 'end_turn';
-    }
-    case 'messages':
-      await say('No id. ');
-      for (const [messageId, text] of [
-        ['a', 'One, '],
-        ['a', 'and more.'],
-        ['b', 'Another.'],
-      ]) {
-        await tell('agent_message_chunk', { messageId, content: { type: 'text', text } });
-      }
-      return 'end_turn';
-    case 'ask-two': {
-      const ids = [await call('one'), await call('two')];
-      const answers = await Promise.all(ids.map((id) => ask(id)));
-      for (const id of ids) {
-        await end(id);
-      }
-      await say(answers.join(' '));
-      return 'end_turn';
-    }
-    case 'ask-unknown':
-      await say(await ask('never-announced', { title: 'Read it', kind: 'read' }));
-      return 'end_turn';
-    case 'env':
-      await say(`${rest}=${env[rest] ?? 'unset'}`);
-      return 'end_turn';
-    case 'session':
-      await say(
-        JSON.stringify({
-          model: session.model,
-          mode: session.mode,
-          mcp: session.mcpServers,
-          signedIn: env.SIGNED_IN,
-        }),
-      );
-      return 'end_turn';
-    case 'read': {
-      const { content } = await client.request('fs/read_text_file', {
-        sessionId: session.id,
-        path: rest,
-        line: 2,
-        limit: 1,
-      });
-      await say(`read ${content}`);
-      return 'end_turn';
-    }
-    case 'write': {
-      await client.request('fs/write_text_file', {
-        sessionId: session.id,
-        path: words[0],
-        content: words.slice(1).join(' '),
-      });
-      await say('written');
-      return 'end_turn';
-    }
-    case 'refused': {
-      const answer = await client.request('fs/read_text_file', { sessionId: session.id, path: rest }).then(
-        () => 'read it',
-        (error) => JSON.stringify(error.data ?? error.message),
-      );
-      await say(answer);
-      return 'end_turn';
-    }
-    case 'shell': {
-      const { terminalId } = await client.request('terminal/create', {
-        sessionId: session.id,
-        command: rest,
-        outputByteLimit: 20,
-        env: [{ name: 'GIVEN', value: 'by the agent' }],
-      });
-      const exit = await client.request('terminal/wait_for_exit', { sessionId: session.id, terminalId });
-      const { output, truncated } = await client.request('terminal/output', {
-        sessionId: session.id,
-        terminalId,
-      });
-      await client.request('terminal/release', { sessionId: session.id, terminalId });
-      await say(JSON.stringify({ ...exit, output, truncated }));
-      return 'end_turn';
-    }
-    case 'spend':
-      await tell('usage_update', {
-        used: 10,
-        size: 1000,
-        cost: { amount: Number(words[0]), currency: words[1] ?? 'USD' },
-      });
-      await call('after').then((id) => end(id));
-      return { stopReason: 'end_turn', usage: { inputTokens: 100, outputTokens: 20, totalTokens: 120 } };
-    case 'used': {
-      const [inputTokens = 0, outputTokens = 0] = words.map(Number);
-      return {
-        stopReason: 'end_turn',
-        usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens },
-      };
-    }
-    case 'tokens-with-chunks': {
-      const usage = { inputTokens: 100, outputTokens: 20, totalTokens: 120, cachedReadTokens: 50 };
-      const chunk = { content: { type: 'text', text: '' }, _meta: { usage, durationMs: 9 } };
-      await tell('agent_message_chunk', chunk);
-      await tell('agent_message_chunk', chunk);
-      return 'end_turn';
-    }
-    case 'tokens':
-      return {
-        stopReason: 'end_turn',
-        _meta: { quota: { token_count: { input_tokens: 7, output_tokens: 3 } } },
-      };
-    case 'stop':
-      return rest;
-    case 'wait':
-      await call('waiting', { status: 'in_progress' });
-      await session.cancelled;
-      return 'cancelled';
-    default: {
-      const otherwise = `you said: ${line}`;
-      return await misbehave({ command, rest, session, client, tell, say, call, end, ask, otherwise });
-    }
-  }
+  const turn = TURNS[command] ?? (() => say(`you said: ${line}`));
+  return await turn({ session, prompt, earlier, words, rest, tell, say, request, call, end, ask });
 }

@@ -1,8 +1,6 @@
 // A tool server over standard streams whose tools have the schemas and names of real servers that model APIs refuse.
 // With a number as its argument it has that many tools of the usual kind.
-import { Server } from '@modelcontextprotocol/sdk/server/index.js';
-import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
-import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { createInterface } from 'node:readline';
 
 const text = { type: 'string' };
 const count = Number(process.argv[2] ?? 0);
@@ -31,17 +29,28 @@ const usual = Array.from({ length: count }, (_, index) => [
 const schemas = count === 0 ? odd : Object.fromEntries(usual);
 const PIXEL = 'iVBORw0KGgo=';
 
-const server = new Server({ name: 'odd', version: '1.0.0' }, { capabilities: { tools: {} } });
-server.setRequestHandler(ListToolsRequestSchema, () => ({
-  tools: Object.entries(schemas).map(([name, inputSchema]) => ({
-    name,
-    inputSchema: { type: 'object', ...inputSchema, ...(name === 'nothing' && { type: undefined }) },
-  })),
-}));
-server.setRequestHandler(CallToolRequestSchema, ({ params }) => ({
-  content: [
-    { type: 'text', text: JSON.stringify([params.name, params.arguments]) },
-    ...(params.arguments?.picture === true ? [{ type: 'image', mimeType: 'image/png', data: PIXEL }] : []),
-  ],
-}));
-await server.connect(new StdioServerTransport());
+const results = {
+  initialize: ({ protocolVersion }) => ({
+    protocolVersion,
+    capabilities: { tools: {} },
+    serverInfo: { name: 'odd', version: '1.0.0' },
+  }),
+  'tools/list': () => ({
+    tools: Object.entries(schemas).map(([name, inputSchema]) => ({
+      name,
+      inputSchema: { type: 'object', ...inputSchema, ...(name === 'nothing' && { type: undefined }) },
+    })),
+  }),
+  'tools/call': ({ name, arguments: args }) => ({
+    content: [
+      { type: 'text', text: JSON.stringify([name, args]) },
+      ...(args?.picture === true ? [{ type: 'image', mimeType: 'image/png', data: PIXEL }] : []),
+    ],
+  }),
+};
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params } = JSON.parse(line);
+  if (results[method] !== undefined) {
+    process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, result: results[method](params) })}\n`);
+  }
+}

@@ -1,9 +1,55 @@
 import { describe, expect, it } from '@jest/globals';
-import { call, endsWith, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { NativeEngine } from '../../src/engine/native/native.engine.js';
+import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
+import { call, endsWith, fails, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, inOrder, type Script } from '../fakes/scripted-llm.js';
-import { answersOf, codesOf, nativeAgent } from './native-agent.js';
+import { until } from '../../../../test/support/until.js';
+import { answersOf, codesOf, expectDone, expectTold, nativeAgent } from './native-agent.js';
 
 const agent = nativeAgent();
+
+// RooCodeInc/Roo-Code#2118, vercel/ai#18627, dimetron/pi-go#177: the time to wait stands only in the body.
+describe('a provider that names when to try again', () => {
+  const google = {
+    error: {
+      code: 429,
+      status: 'RESOURCE_EXHAUSTED',
+      details: [{ '@type': 'RetryInfo', retryDelay: '45.5s' }],
+    },
+  };
+  it.each([
+    [refuses(429, [google]), 45_500],
+    [fails(529, 'overloaded', { 'retry-after-ms': '1500' }), 1_500],
+  ])('is asked again then: %j', async (refusal, pause) => {
+    const host = await agent.run(inOrder(refusal, say('done')));
+    expect(agent.pauses).toEqual([pause]);
+    expectTold(host, 'LlmRetried', `in ${pause / 1000} s`, 'finished');
+  });
+});
+
+describe('a provider that stays busy', () => {
+  it('is not waited for once the user pauses', async () => {
+    const engine = new NativeEngine({
+      wait: async (milliseconds, signal) => {
+        await sleep(milliseconds, undefined, { signal }).catch(() => undefined);
+      },
+    });
+    agent.llm.script = inOrder(fails(429, 'slow', { 'retry-after': '120' }));
+    const host = new MemoryEngineHost(engineSettings(agent.folder, agent.llm.url));
+    await host.say('Please do it.');
+    const ended = engine.run(host, new AbortController().signal);
+    await until(() => codesOf(host).includes('LlmRetried'));
+    host.pause = true;
+    await ended;
+    expect(host.status).toBe('paused');
+    agent.llm.script = inOrder(say('done'));
+    host.pause = false;
+    await engine.run(host, new AbortController().signal);
+    expect(host.status).toBe('finished');
+    await engine.close();
+  });
+});
 
 const isCondensation = ({ text }: ChatRequest) => text.includes('You condense the earlier part');
 
@@ -22,21 +68,6 @@ function failsOnce(failure: ScriptedAnswer, summary = say('SUMMARY')): Script {
     return request.index < 6 ? step(request.index) : failure;
   };
 }
-
-// stackblitz/bolt.new#1339, continuedev/continue#6080, vllm, xAI, GitHub Models, llama.cpp, OpenRouter, LiteLLM.
-describe('a full context, however it is said', () => {
-  it.each([
-    [400, { error: { code: 'tokens_limit_reached', message: 'no' } }],
-    [413, { error: { message: 'Request Entity Too Large' } }],
-    [503, { error: { type: 'exceed_context_size_error', message: 'upstream failed' } }],
-  ])('%d %j is condensed, and the run goes on', async (status, body) => {
-    const host = await agent.run(failsOnce(refuses(status, body)), { condenserTokens: 1_000_000 });
-    expect(host.status).toBe('finished');
-    expect(codesOf(host)).toEqual([]);
-    expect(host.ofKind('Condensation')).toHaveLength(1);
-    expect(agent.pauses).toEqual([]);
-  });
-});
 
 // Anthropic and Z.ai end an answer so, with status 200.
 it.each([
@@ -60,10 +91,7 @@ it('is told of, once, where the server cuts it without a word', async () => {
       say('done', usage),
     ),
   );
-  expect(host.status).toBe('finished');
-  expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
-    { code: 'PromptCut', detail: expect.stringMatching(/counted 2050 tokens .*num_ctx/) },
-  ]);
+  expectTold(host, 'PromptCut', /counted 2050 tokens .*num_ctx/, 'finished');
 });
 
 it('is none where the prompt leaves out earlier reasoning', async () => {
@@ -72,8 +100,7 @@ it('is none where the prompt leaves out earlier reasoning', async () => {
   const reasoning = Array.from({ length: 8_000 }, (_, line) => `hm ${line}`).join('\n');
   const thought: ScriptedAnswer = { kind: 'answer', reasoning, calls, usage };
   const host = await agent.run(inOrder(thought, say('done', usage)));
-  expect(host.status).toBe('finished');
-  expect(codesOf(host)).toEqual([]);
+  expectDone(host);
 });
 
 describe('a history', () => {

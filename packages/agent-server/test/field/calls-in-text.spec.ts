@@ -1,13 +1,84 @@
 import { describe, expect, it } from '@jest/globals';
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
-import { textOfCall } from '../../src/engine/native/text-tools.js';
 import { call, endsWith, fails, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
-import { answersOf, codesOf, nativeAgent } from './native-agent.js';
+import { answersOf, codesOf, expectDone, expectTold, nativeAgent } from './native-agent.js';
+import { textOfCall } from '../../src/engine/native/text-tools.js';
 
 const agent = nativeAgent();
+
+const COMMAND = '{"thought": "one"}';
+const OBJECT = `{"name": "think", "arguments": ${COMMAND}}`;
+const FENCED = `\`\`\`json\n${OBJECT}\n\`\`\``;
+
+// ollama/ollama#12174, lmstudio-ai/lmstudio-bug-tracker#825, selfagency/opilot#149: the conversation ends as finished, and
+// nothing is done.
+describe('an answer that is nothing but a call', () => {
+  it.each([
+    ['Qwen Coder, a block of JSON', FENCED],
+    ['Qwen Coder, two blocks', `${FENCED}\n\n${FENCED}`],
+    ['bare JSON', OBJECT],
+    ['JSON as of the API', `{"type": "function", "function": ${OBJECT}}`],
+    ['JSON with a comma at the end', `\`\`\`json\n{"name": "think", "arguments": ${COMMAND},}\n\`\`\``],
+    ['Hermes', `<tool_call>\n${OBJECT}\n</tool_call>`],
+    ['Hermes without its end', `<tool_call>\n${OBJECT}`],
+    ['two of Hermes', `<tool_call>${OBJECT}</tool_call>\n<tool_call>${OBJECT}</tool_call>`],
+    [
+      'Qwen 3 Coder',
+      '<tool_call>\n<function=think>\n<parameter=thought>\none\n</parameter>\n</function>\n</tool_call>',
+    ],
+    ['Llama 3.1', `<function=think>${COMMAND}</function>`],
+    ['Llama 3.2', `<|python_tag|>{"name": "think", "parameters": ${COMMAND}}<|eom_id|>`],
+    ['Llama 3.2 without a mark', `{"type": "function", "name": "think", "parameters": ${COMMAND}}`],
+    ['Mistral', `[TOOL_CALLS][${OBJECT}]`],
+    ['Mistral, version 11', `[TOOL_CALLS]think[CALL_ID]a1b2c3d4e[ARGS]${COMMAND}`],
+    ['Mistral, version 13', `[TOOL_CALLS]think${COMMAND}`],
+    ['gpt-oss', `<|channel|>commentary to=functions.think <|constrain|>json<|message|>${COMMAND}<|call|>`],
+  ])('is that call: %s', async (_, text) => {
+    const host = await agent.run(inOrder(say(text), say('Done.')));
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('ActionEvent')[0]).toMatchObject({ action: { thought: 'one' }, thought: [] });
+    expect(agent.llm.requests[1]?.messages.at(-1)).toMatchObject({ role: 'tool' });
+    expect(answersOf(host)).toEqual(['Done.']);
+    expect(codesOf(host)).toEqual([]);
+    expect(agent.llm.refusals).toEqual([]);
+  });
+
+  it('is told, once, from the second one on, with the better choice', async () => {
+    const host = await agent.run(inOrder(say(FENCED), say(OBJECT), say(FENCED), say('Done.')));
+    expect(host.ofKind('ActionEvent')).toHaveLength(3);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'TextToolCalls', detail: expect.stringContaining('native_tool_calling') },
+    ]);
+  });
+
+  it.each([
+    ['words before it', `I would call:\n\n${FENCED}`],
+    ['words behind it', `${FENCED}\nThat is how.`],
+    ['a tool that is not there', FENCED.replace('think', 'shell')],
+    ['other members', `{"name": "think", "arguments": ${COMMAND}, "version": 1}`],
+    ['no arguments', '```json\n{"name": "think"}\n```'],
+    ['a quotation mark too many', '{"name": "think", "arguments": {"thought": "say "one""}}'],
+  ])('is an answer with %s', async (_, text) => {
+    const host = await agent.run(inOrder(say(text)));
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('ActionEvent')).toEqual([]);
+    expect(answersOf(host)).toEqual([text]);
+  });
+
+  it('is an answer as well once the model has made a call of its own', async () => {
+    const host = await agent.run(inOrder(call('think', { thought: 'x' }), say(FENCED)));
+    expect(host.ofKind('ObservationEvent')).toHaveLength(1);
+    expect(answersOf(host)).toEqual([FENCED]);
+  });
+
+  it('waits for confirmation like any other', async () => {
+    const inShell = FENCED.replace('think', 'terminal').replace('thought', 'command');
+    const host = await agent.run(inOrder(say(inShell)), { confirmationPolicy: 'always' });
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ObservationEvent')).toEqual([]);
+  });
+});
 
 const inText = (parameters: ModelParameters = {}) => ({
   llm: {
@@ -41,17 +112,13 @@ describe('a call that is left in the text of an answer', () => {
   it('is asked for once it is complete', async () => {
     const cut = endsWith('length', { text: CALLS[0] ?? '' });
     const host = await agent.run(inOrder(cut, say(CALLS[0] ?? ''), say('Done.')));
-    expect(host.status).toBe('finished');
-    expect(codesOf(host)).toEqual([]);
+    expectDone(host);
   });
 
   it('is told, with what to do, when the model makes no other', async () => {
     const host = await agent.run(() => say(CALLS[0] ?? ''));
-    expect(host.status).toBe('error');
     expect(agent.llm.requests).toHaveLength(2);
-    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
-      { code: 'LlmCallInText', detail: expect.stringContaining('native_tool_calling') },
-    ]);
+    expectTold(host, 'LlmCallInText', 'native_tool_calling');
   });
 
   it.each([
@@ -112,19 +179,6 @@ describe('a model without function calling', () => {
     expect(answersOf(host).slice(0, 1)).toEqual(['There.']);
   });
 
-  it('writes files that have such tags themselves, unchanged', async () => {
-    const content = `  <![CDATA[ & ]]>\n</parameter> and\n${run('rm -rf /')}\n</function>\n`;
-    const host = await agent.run(
-      inOrder(
-        say(textOfCall('file_editor', { command: 'create', path: 'tags.txt', file_text: content })),
-        say('Written.'),
-      ),
-      inText(),
-    );
-    expect(host.ofKind('ActionEvent')).toHaveLength(1);
-    expect(await readFile(path.join(agent.folder, 'tags.txt'), 'utf8')).toBe(content);
-  });
-
   it('is told what is wrong with a call', async () => {
     const host = await agent.run(
       inOrder(
@@ -142,29 +196,6 @@ describe('a model without function calling', () => {
     ]);
     expect(JSON.stringify(agent.llm.requests[1]?.messages.at(-1))).toContain('There is no tool shell');
     expect(host.status).toBe('finished');
-  });
-
-  it('does not run a call that was cut', async () => {
-    const host = await agent.run(
-      inOrder(
-        endsWith('length', { text: '<function=terminal>\n<parameter=command>rm -rf /tmp' }),
-        say('Ok.'),
-      ),
-      inText(),
-    );
-    expect(host.ofKind('ObservationEvent')).toEqual([]);
-    expect(host.ofKind('AgentErrorEvent')).toHaveLength(1);
-    expect(host.status).toBe('finished');
-  });
-
-  it('calls nothing that it only thinks about', async () => {
-    const host = await agent.run(
-      inOrder(say(`<think>\nMaybe ${run('touch thought')}?\n</think>\n${run('true')}`), say('Ok.')),
-      inText(),
-    );
-    expect(host.ofKind('ActionEvent')).toMatchObject([
-      { action: { command: 'true' }, reasoning_content: expect.stringContaining('touch thought') },
-    ]);
   });
 
   it('gets no stop sequence where that is switched off', async () => {
@@ -200,7 +231,7 @@ describe('a parameter that the model refuses', () => {
 
   it('is left out from then on', async () => {
     const host = await agent.run(picky, inText({ native_tool_calling: true, ...parameters }));
-    expect([host.status, codesOf(host)]).toEqual(['finished', []]);
+    expectDone(host);
     expect(agent.llm.requests).toHaveLength(3);
     expect(agent.llm.requests[2]?.body).toMatchObject({ top_p: 0.5 });
     await agent.goOn(host, 'Again.');
@@ -219,4 +250,21 @@ describe('a parameter that the model refuses', () => {
     expect(host.status).toBe('error');
     expect(agent.llm.requests).toHaveLength(1);
   });
+});
+
+// open-webui/open-webui#9808, ItzCrazyKns/Vane#1034, langchain-ai/langchainjs#9726. The fake cuts tags into pieces.
+it('reasoning in tags is kept apart, before a call too, closed or not', async () => {
+  const calls = ['<think>Look first.</think>', '<think>Look first.'].map((text) =>
+    call('think', { thought: 'x' }, { text }),
+  );
+  const host = await agent.run(inOrder(...calls, say('<think>\nLet me plan.\n</think>\n\nAll is well.')));
+  expect(host.ofKind('ActionEvent')).toMatchObject(
+    calls.map(() => ({ thought: [], reasoning_content: 'Look first.' })),
+  );
+  expect(answersOf(host)).toEqual(['All is well.']);
+  expect(host.ofKind('MessageEvent').at(-1)?.llm_message.reasoning_content).toBe('Let me plan.');
+  await agent.goOn(host, 'And now?');
+  const contents = agent.llm.requests.at(-1)?.messages.map(({ content }) => content);
+  expect(contents).toContain('All is well.');
+  expect(contents).not.toContainEqual(expect.stringContaining('<think>'));
 });

@@ -2,10 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
-import { call, fails, refuses, say } from '../fakes/scripted-llm.answers.js';
-import { inOrder, type Script } from '../fakes/scripted-llm.js';
-import { codesOf, nativeAgent, showImages } from './native-agent.js';
+import { jsonAt, jsonList } from '@slipway/common/json-access.js';
+import { call, fails, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
+import { type ChatRequest, inOrder, type Script } from '../fakes/scripted-llm.js';
+import { codesOf, expectDone, nativeAgent, showImages } from './native-agent.js';
 import { nativeServer } from './native-server.js';
+import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 
 const agent = nativeAgent();
 
@@ -125,88 +127,64 @@ describe('the parameters of a model', () => {
 });
 
 /** Refuses what has a member as this provider does, and answers what has none. */
-const refusing = (member: string, status: number, body: unknown): Script => {
+const refusing = (member: string, body: unknown, status = 400): Script => {
   const sent = new RegExp(`"${member}":`);
   return ({ body: asked }) =>
     sent.test(JSON.stringify({ ...asked, tools: [] })) ? refuses(status, body) : say('done');
 };
 
 describe('a parameter that a server refuses', () => {
-  it.each<[string, number, unknown, ModelParameters]>([
+  const NEWER = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+  it.each<[string, unknown, ModelParameters]>([
     // OpenHands/software-agent-sdk#1083, anomalyco/opencode#37964: Azure
     [
       'max_tokens',
-      400,
-      {
-        error: {
-          message:
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-          param: 'max_tokens',
-        },
-      },
+      { message: `Unsupported parameter: ${NEWER}`, param: 'max_tokens' },
       { max_output_tokens: 1_234 },
     ],
     // FlowiseAI/Flowise#2866, modelscope/ms-agent#489
-    [
-      'stream_options',
-      400,
-      { error: { message: "Extra inputs are not permitted, field: 'stream_options'" } },
-      {},
-    ],
+    ['stream_options', { message: "Extra inputs are not permitted, field: 'stream_options'" }, {}],
     [
       'reasoning_effort',
-      400,
-      { error: 'Model grok-4 does not support parameter reasoningEffort.' },
+      'Model grok-4 does not support parameter reasoningEffort.',
       { reasoning_effort: 'high' },
     ],
     [
       'temperature',
-      400,
-      { error: { message: '`temperature` may only be set to 1 when thinking is enabled.' } },
+      { message: '`temperature` may only be set to 1 when thinking is enabled.' },
       { temperature: 0.5 },
     ],
-  ])('is left out: %s', async (member, status, body, parameters) => {
-    const host = await agent.run(refusing(member, status, body), { llm: llmWith(parameters) });
-    expect(codesOf(host)).toEqual([]);
-    expect(host.status).toBe('finished');
+  ])('is left out: %s', async (member, error, parameters) => {
+    const host = await agent.run(refusing(member, { error }), { llm: llmWith(parameters) });
+    expectDone(host);
     const sent = agent.llm.requests.at(-1)?.body;
     expect(sent?.['max_completion_tokens']).toBe(parameters.max_output_tokens);
   });
 
   it('is the second of two that exclude each other', async () => {
     const message = '`temperature` and `top_p` cannot both be specified for this model. Please use only one.';
-    await agent.run(refusing('top_p', 400, { error: { message } }), {
+    await agent.run(refusing('top_p', { error: { message } }), {
       llm: llmWith({ temperature: 0.25, top_p: 0.5 }),
     });
     expect(agent.llm.requests.at(-1)?.body['temperature']).toBe(0.25);
   });
 
   // BerriAI/litellm#30835, charmbracelet/crush#1590: Mistral; Cerebras and Groq have a sentence of their own.
+  const extra = {
+    type: 'extra_forbidden',
+    loc: ['body', 'messages', 2, 'assistant', 'reasoning_content'],
+    msg: 'Extra inputs are not permitted',
+  };
+  const unsupported =
+    "messages.2.assistant.reasoning: property 'messages.2.assistant.reasoning' is unsupported";
   it.each<[string, number, unknown]>([
-    [
-      'reasoning_content',
-      422,
-      {
-        detail: [
-          {
-            type: 'extra_forbidden',
-            loc: ['body', 'messages', 2, 'assistant', 'reasoning_content'],
-            msg: 'Extra inputs are not permitted',
-          },
-        ],
-      },
-    ],
-    [
-      'reasoning',
-      400,
-      { message: "messages.2.assistant.reasoning: property 'messages.2.assistant.reasoning' is unsupported" },
-    ],
+    ['reasoning_content', 422, { detail: [extra] }],
+    ['reasoning', 400, { message: unsupported }],
   ])('may be a member of what it has written itself: %s', async (member, status, body) => {
     const thought = call('think', { thought: 'x' }, { reasoning: 'hm', reasoningMember: member });
-    const refusal = refusing(member, status, body);
+    const refusal = refusing(member, body, status);
     const host = await agent.run((request) => (request.messages.length < 4 ? thought : refusal(request)));
-    expect(codesOf(host)).toEqual([]);
-    expect(host.status).toBe('finished');
+    expectDone(host);
   });
 });
 
@@ -224,7 +202,7 @@ describe('an agent server that gets them', () => {
     expect(llm.requests[0]?.headers['x-gateway-key']).toBe('key-of-the-gateway');
     expect(llm.requests[0]?.body['temperature']).toBe(0.5);
     expect(JSON.stringify(await client.events(id))).not.toContain('key-of-the-gateway');
-    const record = path.join(server.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
+    const record = path.join(server.folderOf(id), 'conversation.json');
     expect(await readFile(record, 'utf8')).not.toContain('key-of-the-gateway');
 
     const changed = { llm_parameters: { temperature: 1, max_output_tokens: 99 } };
@@ -240,4 +218,112 @@ describe('an agent server that gets them', () => {
     expect(llm.requests[2]?.body).toMatchObject({ model: 'other', top_p: 0.9 });
     expect(llm.requests[2]?.body['temperature']).toBeUndefined();
   });
+});
+
+// vitali87/code-graph-rag#282: a provider gets LiteLLM's prefix. openclaw/openclaw#48107: a query that is lost.
+it.each([
+  ['ollama_chat/qwen3:8b', '/', 'qwen3:8b', '/v1/chat/completions'],
+  ['gpt-5', '/v1/chat/completions?a=1&b=x%26y', 'gpt-5', '/v1/chat/completions?a=1&b=x%26y'],
+])('%s at %s is called as %s at %s', async (model, path, name, url) => {
+  const baseUrl = new URL(agent.llm.url).origin + path;
+  const host = await agent.run(inOrder(say('done')), { llm: { model, apiKey: 'k', baseUrl } });
+  expect(host.status).toBe('finished');
+  expect(agent.llm.requests).toMatchObject([{ model: name, url }]);
+});
+
+// LLM-Red-Team/kimi-cc#11: Z.ai, Moonshot, MiniMax and DeepSeek offer Anthropic's form at such addresses.
+describe("an address of Anthropic's form", () => {
+  const ask = async (model: string, path: string, parameters: ModelParameters = {}) => {
+    const gateway = await ScriptedAnthropic.start([{ text: 'done', usage: { input: 1, output: 1 } }]);
+    const baseUrl = new URL(gateway.url).origin + path;
+    const host = await agent.run(inOrder(), { llm: { model, apiKey: 'k', baseUrl, parameters } });
+    await gateway.close();
+    return { host, gateway };
+  };
+
+  it.each<[string, string, ModelParameters, string, string]>([
+    ['zai/glm-5', '/api/anthropic', {}, 'glm-5', '/api/anthropic/v1/messages'],
+    ['anthropic/kimi-k3', '/anthropic/v1/', {}, 'kimi-k3', '/anthropic/v1/messages'],
+    ['claude-sonnet-5', '/v1', { api: 'anthropic' }, 'claude-sonnet-5', '/v1/messages'],
+  ])('%s at %s with %j is called as %s at %s', async (model, path, parameters, name, called) => {
+    const { host, gateway } = await ask(model, path, parameters);
+    expect(host.status).toBe('finished');
+    expect(gateway.requests).toMatchObject([
+      { path: called, body: { model: name }, headers: { 'x-api-key': 'k', authorization: 'Bearer k' } },
+    ]);
+    // The SDK knows Anthropic's models, and gives others very little.
+    expect(gateway.requests[0]?.body['max_tokens']).toBeGreaterThanOrEqual(16_384);
+  });
+
+  it.each<[ModelParameters, string]>([
+    [{}, 'set api to anthropic'],
+    [{ api: 'anthropic' }, 'set api to openai'],
+  ])('is named where there is none: %j', async (parameters, hint) => {
+    const path = parameters.api === undefined ? '/nothing' : '/nothing/here';
+    const baseUrl = new URL(agent.llm.url).origin + path;
+    const host = await agent.run(inOrder(), { llm: { model: 'm', apiKey: 'k', baseUrl, parameters } });
+    expect(host.status).toBe('error');
+    expect(host.ofKind('ConversationErrorEvent')[0]?.detail).toContain(hint);
+  });
+
+  it('is not spoken of where only the model is missing', async () => {
+    const message = 'The model `m` does not exist or you do not have access to it.';
+    const host = await agent.run(inOrder(fails(404, message)));
+    expect(host.ofKind('ConversationErrorEvent')[0]?.detail).not.toContain('api');
+  });
+});
+
+const MARK = { type: 'ephemeral' };
+const modelNamed = (model: string) => ({ llm: { model, apiKey: 'k', baseUrl: agent.llm.url } });
+const think = call('think', { thought: 'x' });
+const marksOf = ({ body }: ChatRequest): number => JSON.stringify(body).split('"cache_control"').length - 1;
+
+// letta-ai/letta#3350, anomalyco/opencode#39009, cline/cline#14332, NousResearch/hermes-agent#84506: up to ten times the price.
+describe('Claude behind a gateway', () => {
+  it.each([
+    'openrouter/anthropic/claude-sonnet-5',
+    'litellm_proxy/claude-opus-5',
+    'openai/eu.anthropic.claude-5-v1:0',
+  ])('is told what to cache: %s', async (model) => {
+    const host = await agent.run(inOrder(think, think, think, say('Done.')), modelNamed(model));
+    expect(host.status).toBe('finished');
+    expect(agent.llm.requests.map(marksOf)).toEqual([3, 4, 4, 4]);
+    const { body } = agent.llm.requests[3] ?? { body: {} };
+    const messages = jsonList(body, 'messages');
+    const marked = messages.filter(
+      (message) => jsonAt(jsonList(message, 'content')[0], 'cache_control') !== undefined,
+    );
+    expect(marked.map((message) => jsonAt(message, 'role'))).toEqual(['system', 'tool', 'tool']);
+    expect(marked.at(-1)).toBe(messages.at(-1));
+    expect(jsonList(marked[0], 'content')[0]).toMatchObject({ type: 'text', cache_control: MARK });
+    expect(jsonList(body, 'tools').map((tool) => jsonAt(tool, 'cache_control'))).toEqual([
+      ...Array.from({ length: jsonList(body, 'tools').length - 1 }),
+      MARK,
+    ]);
+    expect(agent.llm.refusals).toEqual([]);
+  });
+
+  it.each<[string, ScriptedAnswer]>([
+    ['by name', fails(400, 'messages.0.content.0.cache_control: Extra inputs are not permitted')],
+    ['by the form of texts', fails(422, 'messages[0].content: Input should be a valid string')],
+  ])('that refuses the marks (%s) is asked without them for the whole conversation', async (_, refusal) => {
+    const script = (request: ChatRequest) => (marksOf(request) > 0 ? refusal : say('Done.'));
+    const host = await agent.run(script, modelNamed('openai/claude-sonnet-5'));
+    expect(host.status).toBe('finished');
+    await agent.goOn(host, 'Again.');
+    expect(agent.llm.requests.map(marksOf)).toEqual([3, 0, 0]);
+  });
+
+  it('keeps the marks where the request is refused for another reason', async () => {
+    const host = await agent.run(() => fails(400, 'no such thing'), modelNamed('openai/claude-sonnet-5'));
+    expect(host.status).toBe('error');
+    agent.llm.script = () => say('Done.');
+    await agent.goOn(host, 'Again.');
+    expect(agent.llm.requests.map(marksOf)).toEqual([3, 0, 4]);
+  });
+});
+
+it('another model gets no marks', async () => {
+  await agent.run(inOrder(say('Done.')), modelNamed('openai/gpt-4.1'));
+  expect(agent.llm.requests.map(marksOf)).toEqual([0]);
 });

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { call, calls, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
+import { SCRIPTED_AGENT } from '../fakes/memory-engine-host.js';
 import { inOrder } from '../fakes/scripted-llm.js';
 import { nativeServer } from './native-server.js';
 
@@ -40,7 +41,7 @@ async function eventsOf(id: string): Promise<string> {
 const fileNamed = async (name: string): Promise<string> => await readFile(path.join(folder, name), 'utf8');
 
 const filesOf = async (id: string): Promise<string> => {
-  const kept = path.join(native().server.folder, 'conversations', id.replaceAll('-', ''));
+  const kept = native().server.folderOf(id);
   const names = await readdir(kept);
   return (await Promise.all(names.map((name) => readFile(path.join(kept, name), 'utf8')))).join('\n');
 };
@@ -52,13 +53,12 @@ const creating = (name: string, text: string) => ({
 const write = (name: string, text: string) => calls(creating(name, text));
 
 async function untilAsked(id: string): Promise<void> {
-  await native().server.client.say(id, 'Do it.');
-  await native().server.client.untilStatus(id, 'waiting_for_confirmation');
+  await native().server.client.talk(id, 'Do it.', 'waiting_for_confirmation');
 }
 
 async function respond(id: string, accept: boolean, status: string): Promise<void> {
   const { client } = native().server;
-  await client.post(`/api/conversations/${id}/events/respond_to_confirmation`, { accept });
+  await client.act(id, 'events/respond_to_confirmation', { accept });
   await client.untilStatus(id, status);
 }
 
@@ -124,3 +124,57 @@ describe('a tool that is called with the value of a secret', () => {
     expect(await filesOf(id)).not.toContain(KEY);
   });
 });
+
+const SECRETS = {
+  DEPLOY_KEY: {
+    kind: 'StaticSecret',
+    value: 'value-of-deploy-key',
+    description: 'For the\nstaging <server>',
+  },
+  BARE: 'value-of-bare',
+  GONE: { kind: 'StaticSecret', value: null, description: 'has no value' },
+};
+
+// OpenHands/OpenHands#11857, OpenHands/software-agent-sdk#1295: the agent does not know that the user gave it secrets.
+it('our agent is told the names and descriptions of its secrets, and no value', async () => {
+  const { client } = native().server;
+  const id = await native().begin(inOrder(say('done')), { secrets: SECRETS });
+  await native().talk(id);
+  expect(lastPrompt()).toContain('- $BARE\n- $DEPLOY_KEY: For the staging server\n');
+  expect(lastPrompt()).not.toContain('GONE');
+  expect(lastPrompt()).not.toContain('value-of');
+
+  // Given again in another order, as after a restart: the prompt stays.
+  const { BARE, ...others } = SECRETS;
+  await client.act(id, 'credentials', { secrets: { ...others, BARE } });
+  await native().talk(id);
+  expect(await prompts(id)).toBe(1);
+
+  await client.act(id, 'credentials', { secrets: { LATER: 'value-of-later' } });
+  await native().talk(id);
+  expect(lastPrompt()).toContain('- $LATER\n');
+  expect(await prompts(id)).toBe(2);
+});
+
+it('an agent of others is told with its first message', async () => {
+  const { client, folder: home } = native().server;
+  const agent = { kind: 'ACPAgent', acp_command: SCRIPTED_AGENT, acp_env: { HOME: home } };
+  const id = await client.start({ agent, secrets: SECRETS });
+  const answer = await client.answerTo(id, 'prompt');
+  expect(answer).toContain('- $DEPLOY_KEY: For the staging server');
+  expect(answer).not.toContain('value-of');
+});
+
+it('no secrets, no words about them', async () => {
+  const id = await native().begin(inOrder(say('done')));
+  await native().talk(id);
+  expect(lastPrompt()).not.toContain('SECRETS');
+});
+
+function lastPrompt(): unknown {
+  return native().llm.requests.at(-1)?.messages[0]?.content;
+}
+
+async function prompts(id: string): Promise<number> {
+  return (await native().server.client.kinds(id)).filter((kind) => kind === 'SystemPromptEvent').length;
+}
