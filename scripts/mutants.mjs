@@ -46,8 +46,7 @@ const FOLDERS = [
     tests: [
       'src/engine/(?!acp/)',
       agentTests(
-        'native|agent-engine|arguments|cut-|dead-images|empty|full-context|invented|loops|many-tools|masked|model-|odd-|' +
-          'provider-data|rate-limits|responses|secrets-in|thinking|tool-images|tools-in-text|unexpected',
+        'native|agent-engine|calls-in-text|images|loops|models|odd-|offered-tools|provider-data|refusals|responses|secrets[.]',
       ),
     ],
   },
