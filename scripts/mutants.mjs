@@ -46,7 +46,7 @@ const FOLDERS = [
     tests: [
       'src/engine/(?!acp/)',
       agentTests(
-        'native|agent-engine|calls-in-text|images|loops|models|odd-|offered-tools|provider-data|refusals|responses|secrets[.]',
+        'native|agent-engine|calls-in-text|images|models|odd-|offered-tools|provider-data|refusals|responses|secrets[.]',
       ),
     ],
   },

@@ -340,6 +340,8 @@ describe('warm sandboxes of one service after another', () => {
     ];
     await start({ SANDBOX_WARM: '1' });
     for (const changed of changes) {
+      // The one that takes the place of the claimed one is made aside.
+      await kept();
       const before = new Set(backend.boxes.keys());
       await restart({ SANDBOX_WARM: '1', ...changed });
       const added = [...backend.boxes.keys()].filter((id) => !before.has(id));
