@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import request from 'supertest';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { sessionOf } from '../support/sign-in-browser.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const MINUTE_MS = 60_000;
@@ -207,13 +208,11 @@ describe('the login of a device', () => {
 
   it('takes an approval by a session only from a page of the service', async () => {
     const { user_code: code } = await begin();
-    const signedIn = await request(app.url).post('/auth/key').send({ key: user.key }).expect(200);
-    const Cookie = (signedIn.get('Set-Cookie') ?? [''])[0]?.replace(/;.*/, '') ?? '';
-    const token = { 'X-CSRF-Token': String(signedIn.body.csrf_token) };
+    const session = await sessionOf(app.url, user.key);
 
-    await decide(code, { Cookie, ...token, Origin: 'https://evil.example.com' }).expect(403);
+    await decide(code, { ...session, Origin: 'https://evil.example.com' }).expect(403);
     await request(app.url).get('/oauth/device/verify-authenticated').query({ user_code: code }).expect(405);
-    await decide(code, { Cookie, ...token, Origin: app.url }).expect(200);
+    await decide(code, { ...session, Origin: app.url }).expect(200);
   });
 
   it('bounds the codes that a user may try, and what one address may begin', async () => {

@@ -73,13 +73,6 @@ describe('one-time codes of the web application', () => {
     },
   );
 
-  it.each([undefined, '', 'short', 'A'.repeat(44), ['A'.repeat(43)], `${'A'.repeat(42)}\n`])(
-    'have a form, which %j has not',
-    async (code) => {
-      await exchange(code).expect(422);
-    },
-  );
-
   it('are no sign-in to the console, and codes for that give no key', async () => {
     const [ofApplication, ofConsole] = [
       codes.issue(app.user.key, 'key'),

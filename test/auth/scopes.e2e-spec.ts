@@ -3,6 +3,7 @@ import request from 'supertest';
 import { SCOPES } from '../../src/common/scopes.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
+import { sessionOf } from '../support/sign-in-browser.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const KEYS = '/api/v1/api-keys';
@@ -23,11 +24,8 @@ describe('scopes', () => {
   const get = (headers: Headers, path: string): request.Test => request(app.url).get(path).set(headers);
   const missing = (scope: string): object => ({ status: 403, code: 'insufficient_scope', scope });
   const signIn = async (headers: Headers): Promise<{ session: Headers; user: unknown }> => {
-    const key = headers['X-Session-API-Key'];
-    const answer = await request(app.url).post('/auth/key').send({ key }).expect(200);
-    const [cookie = ''] = answer.get('Set-Cookie') ?? [];
-    const session = { Cookie: cookie.replace(/;.*/, ''), 'X-CSRF-Token': answer.body.csrf_token };
-    return { session, user: answer.body.user };
+    const session = await sessionOf(app.url, headers['X-Session-API-Key'] ?? '');
+    return { session, user: (await get(session, '/auth/session')).body.user };
   };
 
   it('are all that the asking key has, but for admin', async () => {
@@ -159,6 +157,61 @@ describe('scopes', () => {
       const { body } = await request(app.url).post('/api/cloud-proxy').set(reading).send({}).expect(403);
 
       expect(body).toMatchObject(missing('run'));
+    });
+  });
+
+  describe('and the keys of one user', () => {
+    it('outlive none that they were issued with, nor the key of a session', async () => {
+      const { headers } = app.admin;
+      const [soon, sooner] = ['2099-01-31T12:00:00.000Z', '2099-01-30T12:00:00.000Z'];
+      const { body: temporary } = await issue(headers, { expires_at: soon, scopes: SCOPES }).expect(201);
+      const session = await sessionOf(app.url, temporary.key);
+      for (const presented of [{ 'X-Session-API-Key': temporary.key }, session]) {
+        const asked = [
+          {},
+          { expires_at: '2100-01-01T00:00:00Z' },
+          { user_id: app.user.id },
+          { expires_at: sooner },
+        ];
+        const issued = await Promise.all(asked.map((members) => issue(presented, members).expect(201)));
+        expect(issued.map(({ body }) => body.expires_at)).toEqual([soon, soon, soon, sooner]);
+      }
+      expect((await issue(headers).expect(201)).body.expires_at).toBeNull();
+    });
+
+    it('are at most 50 that work, also with many requests at once', async () => {
+      const { headers, id } = await app.createUser();
+      const answers = await Promise.all(Array.from({ length: 60 }, () => issue(headers)));
+
+      // The key that they were sent with is one of them.
+      expect(answers.filter(({ status }) => status === 201)).toHaveLength(49);
+      const refused = answers.filter(({ status }) => status !== 201);
+      expect(new Set(refused.map(({ status, body }) => `${status} ${body.detail}`))).toEqual(
+        new Set(['409 A user may have 50 keys; revoke one first.']),
+      );
+      await app.dataSource.query(
+        `UPDATE api_keys SET expires_at = now() - interval '1 s' WHERE name = 'limited' AND user_id = $1`,
+        [id],
+      );
+      await issue(headers).expect(201);
+    });
+
+    it('are kept for the record when they have ended: the newest hundred', async () => {
+      const { headers, id } = await app.createUser();
+      await app.dataSource.query(
+        `INSERT INTO api_keys (id, user_id, name, secret_hash, created_at, revoked_at)
+       SELECT 'old' || lpad(n::text, 5, '0'), $1, 'old', '', now() - n * interval '1 s', now()
+       FROM generate_series(1, 300) AS n`,
+        [id],
+      );
+      const { body } = await issue(headers).expect(201);
+
+      const { body: listed } = await request(app.url).get('/api/v1/api-keys').set(headers).expect(200);
+      const names: string[] = listed.map((key: { name: string }) => key.name);
+      expect(names.filter((name) => name === 'old')).toHaveLength(100);
+      expect(listed.map((key: { id: string }) => key.id)).toEqual(
+        expect.arrayContaining([body.id, 'old00001', 'old00100']),
+      );
     });
   });
 });
