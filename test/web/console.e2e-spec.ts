@@ -142,40 +142,4 @@ describe('the console', () => {
     expect((await ask(app, '/console/', AS_BROWSER, 'POST')).status).toBe(404);
     expect((await ask(app, '/', { ...AS_BROWSER, Host: 'evil.example' })).status).toBe(421);
   });
-
-  it('makes room at / for another web application', async () => {
-    const other = path.join(folder, 'other');
-    await mkdir(other);
-    await writeFile(path.join(other, 'index.html'), '<html><head><title>Other</title></head></html>');
-    const both = await createTestApp({ WEB_APP_FOLDER: other }, undefined, {
-      consoleFolder: path.join(folder, 'built'),
-    });
-    try {
-      expect((await ask(both, '/', AS_BROWSER)).text).toContain('<title>Other</title>');
-      expect((await ask(both, '/settings', AS_BROWSER)).text).toContain('<title>Other</title>');
-      expect(await ask(both, '/console/', AS_BROWSER)).toMatchObject({ status: 200, text: PAGE });
-      expect((await ask(both, '/console/none.js', AS_BROWSER)).status).toBe(404);
-    } finally {
-      await both.close();
-    }
-  });
-
-  it('says how to build it where it is not', async () => {
-    const unbuilt = await createTestApp();
-    try {
-      for (const address of ['/', '/console/']) {
-        const page = await ask(unbuilt, address, AS_BROWSER);
-        expect(page).toMatchObject({ status: 404, text: expect.stringContaining('npm run build') });
-        expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-      }
-      expect(JSON.parse((await ask(unbuilt, '/')).text)).toMatchObject({ console: null });
-      const problem = await ask(unbuilt, '/console/');
-      expect([problem.status, JSON.parse(problem.text).detail]).toEqual([
-        404,
-        expect.stringContaining('npm run build'),
-      ]);
-    } finally {
-      await unbuilt.close();
-    }
-  });
 });

@@ -60,7 +60,15 @@ describe('a service below a path of its origin', () => {
         true,
       );
       expect(script).toContain("url: '/slipway/openapi.json'");
-      expect(document).toMatchObject({ servers: [{ url: PUBLIC_URL }] });
+      // It is reached by https.
+      const SessionCookie = {
+        name: '__Host-slipway_session',
+        description: expect.stringContaining('`__Host-slipway_session` by https, else `slipway_session`'),
+      };
+      expect(document).toMatchObject({
+        servers: [{ url: PUBLIC_URL }],
+        components: { securitySchemes: { SessionCookie } },
+      });
     });
 
     it('leads devices to the console', async () => {
