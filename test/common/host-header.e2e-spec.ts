@@ -79,18 +79,16 @@ describe('a service on loopback', () => {
 });
 
 describe('a service that others reach', () => {
-  it.each<[string, Record<string, string>, number]>([
-    ['every name, since it cannot know them', {}, 200],
-    ['the names that the operator has given', { ALLOWED_HOSTS: 'slipway.default.svc, *.example.com' }, 421],
-  ])('answers under %s', async (_names, environment, statusOfOthers) => {
-    const other = await createTestApp({ HOST: '0.0.0.0', ...environment }, app.databaseUrl);
+  it('answers under the names that the operator has given, and to addresses', async () => {
+    const environment = { HOST: '0.0.0.0', ALLOWED_HOSTS: 'slipway.default.svc, *.example.com' };
+    const other = await createTestApp(environment, app.databaseUrl);
     const statusAt = async (host: string) => (await get(`${other.url}/health/live`, host)).status;
     const statuses = await Promise.all(
       ['slipway.default.svc:3000', 'a.example.com', '10.1.2.3:3000', 'evil.example'].map(statusAt),
     );
     await other.close();
 
-    expect(statuses).toEqual([200, 200, 200, statusOfOthers]);
+    expect(statuses).toEqual([200, 200, 200, 421]);
   });
 });
 

@@ -73,6 +73,22 @@ it('an attempt that outlasts its claim, since its process stalled, is made again
   expect(again).toBe(stalled);
 });
 
+it('an endpoint that failed before the service was off for days is tried again, not disabled', async () => {
+  receiver.injectFault({ kind: 'status', status: 503 }, { times: 2 });
+  await publish(first);
+  await until(async () => (await deliveries(first))[0]?.last_response_status === 503);
+  // This one has begun just now.
+  await first.dataSource.query(
+    "UPDATE webhook_endpoints SET failing_since = failing_since - interval '3 days'",
+  );
+  await until(async () => {
+    first.clock.advance(10_000);
+    await announceDeliveries(first);
+    return (await deliveries(first))[0]?.status === 'delivered';
+  });
+  expect(await deliveries(first)).toMatchObject([{ attempts: 3 }]);
+});
+
 it('an attempt that somebody waits for ends before its replica does', async () => {
   gate.close();
   const tried = at(first)

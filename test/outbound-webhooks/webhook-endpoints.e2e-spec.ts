@@ -461,22 +461,6 @@ describe('deliveries', () => {
     expect(receiver.requests[0]?.headers['webhook-id']).toBe(claimed?.id);
   });
 
-  it('to an endpoint that failed before the service was off for days are tried again', async () => {
-    app.clock.stop();
-    const { id } = await create();
-    receiver.injectFault({ kind: 'status', status: 503 }, { times: 2 });
-    await publish();
-    await until(async () => (await deliveries(id))[0]?.last_error !== null);
-    await app.dataSource.query(
-      "UPDATE webhook_endpoints SET failing_since = failing_since - interval '3 days'",
-    );
-    await attemptAgain(id);
-    await pass(A_DAY);
-    await until(async () => (await deliveries(id))[0]?.status === 'delivered');
-
-    expect(await deliveries(id)).toMatchObject([{ attempts: 3 }]);
-  });
-
   it('to a slow server do not hold up those to others', async () => {
     const { id: slow } = await create({ url: `${receiver.origin}/slow` });
     const { id: quick } = await create({ url: `${receiver.origin}/quick` });
