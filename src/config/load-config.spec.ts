@@ -22,6 +22,38 @@ describe('cloneUrlOf', () => {
 const KEY = `k1:${Buffer.alloc(32, 1).toString('base64')}`;
 const OTHER = `k2:${Buffer.alloc(32, 2).toString('base64')}`;
 
+/** As an environment file has them. */
+const WRONG = `
+  DEFAULT_MAX_BUDGET_PER_TASK=-1 DEFAULT_LLM_BASE_URL=gateway METRICS_PORT=-1 PORT=70000
+  DATABASE_URL=mysql://localhost/x DATABASE_DIRECT_URL=postgres://db/x DATABASE_POOL_SIZE=0
+  PUBLIC_URL=slipway.example.com PUBLIC_URL=https://slipway.example.com/?from=mail
+  BOOTSTRAP_API_KEY=short WEBHOOK_HOST_ALLOWLIST=http://a/b ENCRYPTION_KEYS=k1:c2hvcnQ= CORS_ORIGINS=*
+  ALLOWED_HOSTS=* ALLOWED_HOSTS=slipway.internal:3000 TRUSTED_PROXIES=11
+  TRUSTED_PROXIES=proxy.internal TRUSTED_PROXIES=10.0.0.0/8,0.0.0.0/0 TRUSTED_PROXIES=10.0.0.0/33
+  RATE_LIMIT_PER_MINUTE=-1 MAX_REQUESTS_IN_FLIGHT=-1 LOG_LEVEL=loud LOG_FORMAT=xml LOG_REQUESTS=yes
+  GITHUB_API_URL=api.github.com GITHUB_CLONE_URL=git@github.com
+  GITLAB_CLONE_URL=https://me:secret@gitlab.example.com AGENT_EXPOSE_GIT_TOKENS=no
+  LLM_TIMEOUT_SECONDS=0 AGENT_CONDENSER_TOKENS=few TAVILY_API_URL=api.tavily.com
+  SANDBOX_BACKEND=podman SANDBOX_NAMESPACE=Agents SANDBOX_REACH=service SANDBOX_VOLUME_SIZE=10
+  SANDBOX_RUNTIME_CLASS=-gvisor SANDBOX_SERVICE_ACCOUNT=a/b
+  SANDBOX_POD_TEMPLATE={"spec":{"containers":[]}} SANDBOX_REACHED_FROM=10.0.0.5
+  SANDBOX_NODE_WAIT_SECONDS=long SANDBOX_ISOLATION=gvisor SANDBOX_READ_PATHS=/opt/tools,tools
+  SANDBOX_READ_PATHS=/opt/.. SANDBOX_NETWORK=none SANDBOX_NETWORK_ALLOW=10.0.0.0/8,localhost
+  ALLOW_UNSANDBOXED=1 INSTANCE_ID=-x SANDBOX_CALLBACK_URL=slipway:3000 SANDBOX_DOCKER_NETWORK=a/b
+  SANDBOX_DOCKER_SUBNETS=198.18.0.0/28 SANDBOX_DOCKER_SUBNETS=198.18.7.0/16
+  SANDBOX_ADDRESS=http://10.0.0.1 SANDBOX_EXPOSE=yes SANDBOX_PORTS_URL=apps.example.com
+  SANDBOX_PORTS_URL=https://apps.example.com/path SANDBOX_PORTS_URL=http://192.168.1.5:3000
+  DOCKER_HOST=/var/run/docker.sock MAX_RUNNING_SANDBOXES=0 MAX_CONVERSATIONS_PER_USER=0
+  MAX_SANDBOXES_PER_USER=0 SANDBOX_LIMIT_POLICY=queue SANDBOX_WARM=-1 SANDBOX_IDLE_TIMEOUT_SECONDS=-1
+  AUDIT_RETENTION_DAYS=-1 DEVICE_KEY_DAYS=-1 EVENT_RETENTION_DAYS=-1
+  AUTOMATION_RUN_RETENTION_SECONDS=-1 AUTOMATION_EVENT_BYTES=-1 USER_EVENT_BYTES=-1
+  SANDBOX_RETENTION_SECONDS=1e30 MAX_SANDBOXES_PER_USER=1e3 GIT_REQUEST_TIMEOUT_SECONDS=0
+  SUGGESTED_TASKS_TIMEOUT_SECONDS=soon FOLLOW_POLL_SECONDS=0 HTTPS_PROXY=socks5://proxy:1080
+  HTTPS_PROXY=http://user:100%@proxy:3128 HTTP_PROXY=http://user:a#b@proxy:3128`
+  .trim()
+  .split(/\s+/)
+  .map((line): [string, string] => [line.replace(/=.*/, ''), line.replace(/^\w+=/, '')]);
+
 describe('parseConfig', () => {
   it('needs nothing', () => {
     const { log, database, sandboxes } = parseConfig({}, true);
@@ -161,90 +193,14 @@ describe('parseConfig', () => {
   });
 
   it.each([
-    ['DEFAULT_MAX_BUDGET_PER_TASK', '-1'],
-    ['DEFAULT_LLM_BASE_URL', 'gateway'],
-    ['METRICS_PORT', '-1'],
-    ['PORT', '70000'],
-    ['DATABASE_URL', 'mysql://localhost/x'],
-    ['DATABASE_DIRECT_URL', 'postgres://db/x'],
-    ['DATABASE_POOL_SIZE', '0'],
-    ['PUBLIC_URL', 'slipway.example.com'],
-    ['PUBLIC_URL', 'https://slipway.example.com/?from=mail'],
-    ['BOOTSTRAP_API_KEY', 'short'],
-    ['WEBHOOK_HOST_ALLOWLIST', 'http://a/b'],
+    ...WRONG,
     ['BOOTSTRAP_API_KEY', 'sixteen chars and blanks'],
-    ['ENCRYPTION_KEYS', 'k1:c2hvcnQ='],
     ['ENCRYPTION_KEYS', Buffer.alloc(32).toString('base64')],
     ['ENCRYPTION_KEYS', `${KEY},${KEY}`],
-    ['CORS_ORIGINS', '*'],
-    ['ALLOWED_HOSTS', '*'],
-    ['ALLOWED_HOSTS', 'slipway.internal:3000'],
-    ['TRUSTED_PROXIES', '11'],
-    ['TRUSTED_PROXIES', 'proxy.internal'],
-    ['TRUSTED_PROXIES', '10.0.0.0/8,0.0.0.0/0'],
-    ['TRUSTED_PROXIES', '10.0.0.0/33'],
-    ['RATE_LIMIT_PER_MINUTE', '-1'],
-    ['MAX_REQUESTS_IN_FLIGHT', '-1'],
-    ['LOG_LEVEL', 'loud'],
-    ['LOG_FORMAT', 'xml'],
-    ['LOG_REQUESTS', 'yes'],
-    ['GITHUB_API_URL', 'api.github.com'],
-    ['GITHUB_CLONE_URL', 'git@github.com'],
-    ['GITLAB_CLONE_URL', 'https://me:secret@gitlab.example.com'],
-    ['AGENT_EXPOSE_GIT_TOKENS', 'no'],
-    ['LLM_TIMEOUT_SECONDS', '0'],
-    ['AGENT_CONDENSER_TOKENS', 'few'],
-    ['TAVILY_API_URL', 'api.tavily.com'],
-    ['SANDBOX_BACKEND', 'podman'],
     ['SANDBOX_IMAGE', 'two words'],
-    ['SANDBOX_NAMESPACE', 'Agents'],
-    ['SANDBOX_REACH', 'service'],
-    ['SANDBOX_VOLUME_SIZE', '10'],
     ['SANDBOX_STORAGE_CLASS', 'fast disks'],
-    ['SANDBOX_RUNTIME_CLASS', '-gvisor'],
-    ['SANDBOX_SERVICE_ACCOUNT', 'a/b'],
-    ['SANDBOX_POD_TEMPLATE', '{"spec":{"containers":[]}}'],
-    ['SANDBOX_REACHED_FROM', '10.0.0.5'],
-    ['SANDBOX_NODE_WAIT_SECONDS', 'long'],
-    ['SANDBOX_ISOLATION', 'gvisor'],
-    ['SANDBOX_READ_PATHS', '/opt/tools,tools'],
-    ['SANDBOX_READ_PATHS', '/opt/..'],
-    ['SANDBOX_NETWORK', 'none'],
-    ['SANDBOX_NETWORK_ALLOW', '10.0.0.0/8,localhost'],
-    ['ALLOW_UNSANDBOXED', '1'],
     ['HOST_ID', 'two words'],
-    ['INSTANCE_ID', '-x'],
-    ['SANDBOX_CALLBACK_URL', 'slipway:3000'],
-    ['SANDBOX_DOCKER_NETWORK', 'a/b'],
-    ['SANDBOX_DOCKER_SUBNETS', '198.18.0.0/28'],
-    ['SANDBOX_DOCKER_SUBNETS', '198.18.7.0/16'],
-    ['SANDBOX_ADDRESS', 'http://10.0.0.1'],
-    ['SANDBOX_EXPOSE', 'yes'],
-    ['SANDBOX_PORTS_URL', 'apps.example.com'],
-    ['SANDBOX_PORTS_URL', 'https://apps.example.com/path'],
-    ['SANDBOX_PORTS_URL', 'http://192.168.1.5:3000'],
-    ['DOCKER_HOST', '/var/run/docker.sock'],
-    ['MAX_RUNNING_SANDBOXES', '0'],
-    ['MAX_CONVERSATIONS_PER_USER', '0'],
-    ['MAX_SANDBOXES_PER_USER', '0'],
-    ['SANDBOX_LIMIT_POLICY', 'queue'],
-    ['SANDBOX_WARM', '-1'],
-    ['SANDBOX_IDLE_TIMEOUT_SECONDS', '-1'],
-    ['AUDIT_RETENTION_DAYS', '-1'],
-    ['DEVICE_KEY_DAYS', '-1'],
-    ['EVENT_RETENTION_DAYS', '-1'],
-    ['AUTOMATION_RUN_RETENTION_SECONDS', '-1'],
-    ['AUTOMATION_EVENT_BYTES', '-1'],
     ['CONVERSATION_EVENT_BYTES', '2 GB'],
-    ['USER_EVENT_BYTES', '-1'],
-    ['SANDBOX_RETENTION_SECONDS', '1e30'],
-    ['MAX_SANDBOXES_PER_USER', '1e3'],
-    ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
-    ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],
-    ['FOLLOW_POLL_SECONDS', '0'],
-    ['HTTPS_PROXY', 'socks5://proxy:1080'],
-    ['HTTPS_PROXY', 'http://user:100%@proxy:3128'],
-    ['HTTP_PROXY', 'http://user:a#b@proxy:3128'],
   ])('refuses %s=%s in one line that names it', (name, value) => {
     expect(() => parseConfig({ [name]: value }, false)).toThrow(new RegExp(`^${name}: [^\\n]+$`));
   });

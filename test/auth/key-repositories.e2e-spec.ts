@@ -72,6 +72,14 @@ const FOR_THEM = [
   'GET /api/v1/sandbox-specs/search',
 ];
 
+const TASK_ELSEWHERE = {
+  git_provider: 'github',
+  task_type: 'OPEN_ISSUE',
+  repo: 'acme/secret',
+  issue_number: 1,
+  title: 'x',
+};
+
 const document = committedDocument();
 const closed = operationsOf(document).filter(({ operation }) => member(operation, 'x-scope') !== 'none');
 /** A stream does not end, and has tests of its own. */
@@ -374,19 +382,7 @@ describe('a key for some repositories', () => {
       ['another provider', { selected_repository: 'octo/app', git_provider: 'gitlab' }],
       ['another repository without its provider', { selected_repository: 'acme/secret' }],
       ['a name that begins like one', { selected_repository: 'octo/application', git_provider: 'github' }],
-      [
-        'a suggested task elsewhere',
-        {
-          selected_repository: 'octo/app',
-          suggested_task: {
-            git_provider: 'github',
-            task_type: 'OPEN_ISSUE',
-            repo: 'acme/secret',
-            issue_number: 1,
-            title: 'x',
-          },
-        },
-      ],
+      ['a suggested task elsewhere', { selected_repository: 'octo/app', suggested_task: TASK_ELSEWHERE }],
     ])('nothing that names %s', async (_what, body) => {
       for (const path of [CONVERSATIONS, `${CONVERSATIONS}/stream-start`]) {
         const { body: problem } = await post(path, body).expect(403);

@@ -177,39 +177,30 @@ describe('slipway', () => {
     });
   });
 
-  describe('watch', () => {
-    it('shows what has happened, and ends where the agent rests now', async () => {
-      const { id } = await startedConversation();
-      const first = await run('watch', id);
-      expect(first).toMatchObject({ status: 0 });
-      await request(app.url)
-        .post(`/api/v1/app-conversations/${id}/send-message`)
-        .set(user.headers)
-        .send({ content: [{ type: 'text', text: 'and again' }], run: true })
-        .expect(200);
+  it('watch shows what has happened, and ends where the agent rests now; sandboxes lists and stops its sandbox', async () => {
+    const { id, sandboxId } = await startedConversation();
+    expect(await run('watch', id)).toMatchObject({ status: 0 });
+    await request(app.url)
+      .post(`/api/v1/app-conversations/${id}/send-message`)
+      .set(user.headers)
+      .send({ content: [{ type: 'text', text: 'and again' }], run: true })
+      .expect(200);
 
-      const { status, stdout } = await run('watch', id);
+    const { status, stdout } = await run('watch', id);
 
-      expect(status).toBe(0);
-      expect(stdout).toEqual(expect.arrayContaining(['you: say hello', 'you: and again']));
-      expect(stdout.at(-1)).toBe('— finished');
+    expect(status).toBe(0);
+    expect(stdout).toEqual(expect.arrayContaining(['you: say hello', 'you: and again']));
+    expect(stdout.at(-1)).toBe('— finished');
+
+    const listed = JSON.parse((await run('sandboxes', 'list', '--json')).stdout.join(''));
+    expect(listed).toEqual([expect.objectContaining({ id: sandboxId, status: 'RUNNING' })]);
+    expect(listed[0]).not.toHaveProperty('session_api_key');
+    expect(await run('sandboxes', 'stop', sandboxId)).toMatchObject({
+      status: 0,
+      stdout: [`stopped ${sandboxId}`],
     });
-  });
-
-  describe('sandboxes', () => {
-    it('lists them without their keys, and stops one', async () => {
-      const { sandboxId } = await startedConversation();
-      const listed = JSON.parse((await run('sandboxes', 'list', '--json')).stdout.join(''));
-      expect(listed).toEqual([expect.objectContaining({ id: sandboxId, status: 'RUNNING' })]);
-      expect(listed[0]).not.toHaveProperty('session_api_key');
-
-      expect(await run('sandboxes', 'stop', sandboxId)).toMatchObject({
-        status: 0,
-        stdout: [`stopped ${sandboxId}`],
-      });
-      expect((await run('sandboxes', 'list')).stdout[1]).toMatch(new RegExp(`^${sandboxId} +PAUSED `));
-      expect(await run('sandboxes', 'stop', '--all')).toMatchObject({ status: 0, stdout: [] });
-    });
+    expect((await run('sandboxes', 'list')).stdout[1]).toMatch(new RegExp(`^${sandboxId} +PAUSED `));
+    expect(await run('sandboxes', 'stop', '--all')).toMatchObject({ status: 0, stdout: [] });
   });
 
   describe('keys', () => {

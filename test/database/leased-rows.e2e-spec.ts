@@ -554,28 +554,4 @@ describe('an attempt that fails', () => {
     expect(worker.begun.every(({ attempts }) => attempts === 1)).toBe(true);
     expect(worker.abandoned).toEqual([['errand', 'it did not work']]);
   });
-
-  it('is made again when the database is back', async () => {
-    const proxy = await DatabaseProxy.start(database.url);
-    const { worker, stop } = await replica(
-      async ({ attempts }) => {
-        if (worker.begun.length === 1) {
-          await proxy.goAway();
-          await worker.dataSource.query('SELECT 1').finally(() => proxy.comeBack());
-        }
-        expect(attempts).toBe(1);
-      },
-      { pauseMs: 0 },
-      { url: proxy.urlOf(database.url) },
-    );
-    await add(['errand']);
-    await until(async () => {
-      await wake();
-      return await isOver();
-    });
-
-    expect(worker.names).toEqual(['errand', 'errand']);
-    await stop();
-    await proxy.goAway();
-  });
 });

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { exampleOf } from '../../src/common/openapi/openapi-document.js';
@@ -144,18 +143,6 @@ describe('openapi.json', () => {
 
     expect(parts.filter((part) => !references.has(part))).toEqual([]);
     expect([...references].filter((reference) => !parts.includes(String(reference)))).toEqual([]);
-  });
-
-  it('writes the example of an answer out only where it is not the one of its schema', () => {
-    const whole = wholeSchemas(schemas as Schemas);
-    const repeated = operations.flatMap(({ name, operation }) =>
-      mediaOf(operation)
-        .filter(({ place, media }) => place !== 'body' && media.example !== undefined)
-        .filter(({ media }) => isDeepStrictEqual(media.example, exampleOf(media.schema as Schema, whole)))
-        .map(({ place }) => `${name} ${place}`),
-    );
-
-    expect(repeated).toEqual([]);
   });
 
   it('has one choice of schemas at a place, and no classes of JavaScript', () => {

@@ -113,10 +113,13 @@ describe('the organization of the installation', () => {
   });
 
   it('shows of a personal organization its user alone', async () => {
-    const { body } = await ask(member, 'get', `/api/organizations/${member.id}/members`).expect(200);
-    expect(body.items).toMatchObject([{ user_id: member.id, role: 'owner' }]);
+    const { body: own } = await ask(member, 'get', `/api/organizations/${member.id}/members`).expect(200);
+    expect(own.items).toMatchObject([{ user_id: member.id, role: 'owner' }]);
     await ask(member, 'get', `/api/organizations/${member.id}/members/${admin.id}`).expect(404);
-    await ask(member, 'get', `/api/organizations/${admin.id}/members`).expect(404);
+    for (const path of ['me', 'members', 'profiles', 'profiles/fast']) {
+      const { body } = await ask(member, 'get', `/api/organizations/${admin.id}/${path}`).expect(404);
+      expect(body.detail).toBe('There is no organization with this id.');
+    }
     await ask(owner, 'patch', `/api/organizations/${owner.id}/members/${member.id}`)
       .send({ role: 'admin' })
       .expect(404);

@@ -77,9 +77,10 @@ describe('a service below a path of its origin', () => {
     });
 
     it('leads devices to the console', async () => {
-      const { status, headers } = await get('/oauth/device?user_code=ABCD', AS_BROWSER);
-
-      expect([status, headers.get('location')]).toEqual([303, '/slipway/console/device?user_code=ABCD']);
+      for (const address of ['/oauth/device', '/oauth/device/verify']) {
+        const { status, headers } = await get(`${address}?user_code=ABCD`, AS_BROWSER);
+        expect([status, headers.get('location')]).toEqual([303, '/slipway/console/device?user_code=ABCD']);
+      }
     });
 
     it('answers keys, queries and what it does not have as ever', async () => {

@@ -174,12 +174,6 @@ describe('a web application on the origin of the service', () => {
     expect((await fetch(`${app.url}/conversations/0f3b`, { headers })).status).toBe(304);
   });
 
-  it('has no key in what it sends', async () => {
-    const response = await fetch(`${app.url}/`, { headers: { ...AS_BROWSER, ...app.admin.headers } });
-
-    expect(await response.text()).not.toContain(app.admin.key);
-  });
-
   it('has its files, which change their names with their content', async () => {
     const response = await fetch(`${app.url}/assets/app-1a2b.js`);
 
