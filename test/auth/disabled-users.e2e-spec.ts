@@ -158,7 +158,6 @@ describe('a user who is disabled', () => {
     app.clock.advance(1_000);
 
     expect((await change('disable').expect(200)).body).toEqual(body);
-    await change('disable?sandboxes=burn').expect(422);
     await change('disable', '3f9b7f0e-8a4b-4d61-9a63-1a2b3c4d5e6f').expect(404);
   });
 

@@ -66,12 +66,6 @@ describe('scopes', () => {
     expect((await signIn(admin)).user).toMatchObject({ is_admin: true, scopes: SCOPES });
   });
 
-  it('make nobody an administrator', async () => {
-    const admin = await keyOf(app.user.headers, { scopes: ['admin'] });
-
-    expect((await get(admin, '/api/v1/audit').expect(403)).body).toMatchObject({ code: 'forbidden' });
-  });
-
   it('begin when not_before says so', async () => {
     const soon = new Date(app.clock.now() + 3_600_000).toISOString();
     const key = await keyOf(app.user.headers, { not_before: soon });

@@ -177,15 +177,6 @@ describe('sessions', () => {
         .expect(201);
     });
 
-    it('is open to a session of an administrator as to the key', async () => {
-      const admin = await open(app.admin);
-
-      await ask(admin.headers, '/api/v1/users').expect(200);
-      const ready = await ask(admin.headers, '/health/ready');
-      const byKey = await ask(app.admin.headers, '/health/ready');
-      expect(Object.keys(ready.body.parts[0])).toEqual(Object.keys(byKey.body.parts[0]));
-    });
-
     it.each(['http://localhost:1', 'https://evil.example', 'null'])(
       'refuses a page of %s, with the token too',
       async (foreign) => {

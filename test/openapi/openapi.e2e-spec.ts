@@ -3,8 +3,6 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { exampleOf } from '../../src/common/openapi/openapi-document.js';
 import type { DocumentedOperation, Operation, Schema, Schemas } from '../../src/common/openapi/operations.js';
 import { WEBHOOK_EVENT_TYPES } from '../../src/outbound-webhooks/webhook-event.js';
-import { SETTINGS_EXAMPLES } from '../../src/settings/flat/settings.controller.js';
-import { SettingsDto } from '../../src/settings/flat/settings.dto.js';
 import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/settings/secrets/git-tokens.dto.js';
 import { STOCK_EVENTS } from '../fakes/stock-agent-samples.js';
 import { parseBody } from '../support/body-problems.js';
@@ -282,17 +280,11 @@ describe('openapi.json', () => {
     expect(sent.filter(({ operation }) => operation.tags?.some((tag) => ofRoutes.has(tag)))).toEqual([]);
   });
 
-  it.each([
-    ['settings', SettingsDto, SETTINGS_EXAMPLES],
-    ['git providers', AddGitProvidersDto, ADD_GIT_PROVIDERS_EXAMPLES],
-  ])(
-    'shows bodies of %s that the rules accept',
-    async (_name, dto, examples: Record<string, { value: object }>) => {
-      for (const { value } of Object.values(examples)) {
-        expect(await parseBody(dto, JSON.stringify(value))).toBeInstanceOf(dto);
-      }
-    },
-  );
+  it('shows bodies of git providers that the rules accept', async () => {
+    for (const { value } of Object.values(ADD_GIT_PROVIDERS_EXAMPLES)) {
+      expect(await parseBody(AddGitProvidersDto, JSON.stringify(value))).toBeInstanceOf(AddGitProvidersDto);
+    }
+  });
 
   it('shows bodies and queries that the service takes, and answers as documented', async () => {
     const calls = operations

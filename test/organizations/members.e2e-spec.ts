@@ -54,17 +54,6 @@ async function roleOf(user: TestUser): Promise<string> {
 }
 
 describe('the organization of the installation', () => {
-  it('is current and comes first, without a word', async () => {
-    const { body } = await ask(member, 'get', '/api/organizations').expect(200);
-    expect(body).toMatchObject({
-      items: [
-        { id: INSTALLATION_ORGANIZATION_ID, is_personal: false },
-        { id: member.id, is_personal: true },
-      ],
-      current_org_id: INSTALLATION_ORGANIZATION_ID,
-    });
-  });
-
   it('is picked by X-Org-Id, as the personal one is', async () => {
     const current = async (id: string): Promise<unknown> =>
       (await ask(member, 'get', '/api/organizations').set('X-Org-Id', id).expect(200)).body.current_org_id;
