@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
 import { runInRequestContext } from '../common/requests/request-context.js';
-import { AUDIT_ACTION_NAMES, resourceOf } from './audit-action.js';
 import { AuditRepository, type NewAuditEntry } from './audit.repository.js';
 
 const ENTRY: NewAuditEntry = { action: 'secret.create', resourceId: 'TOKEN', ownerId: null };
@@ -51,14 +50,5 @@ describe('AuditRepository', () => {
       resource_id: `\u{fffd}\u{fffd}${'x'.repeat(510)}`,
       details: { members: members.slice(0, 100), members_count: 101, text: 'y'.repeat(512), count: 1 },
     });
-  });
-});
-
-describe('audit actions', () => {
-  it('name a type of resource and an action in small letters', () => {
-    for (const action of AUDIT_ACTION_NAMES) {
-      expect(action).toMatch(/^[a-z_]+\.[a-z_]+$/);
-      expect(action.startsWith(`${resourceOf(action)}.`)).toBe(true);
-    }
   });
 });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseBody } from '../../test/support/body-problems.js';
 import { SettingsDto } from './flat/settings.dto.js';
-import { SETTINGS } from './settings.schema.js';
 import { emptySettingsRow, settingsChanges, shownSettings } from './settings-table.js';
 
 describe('settingsChanges', () => {
@@ -47,31 +46,6 @@ describe('settingsChanges', () => {
 });
 
 describe('shownSettings', () => {
-  it('shows the defaults of a user who stored nothing, in the order of the table', () => {
-    const shown = shownSettings(emptySettingsRow());
-
-    expect(Object.keys(shown)).toEqual([
-      ...Object.keys(SETTINGS),
-      'llm_api_key_set',
-      'search_api_key_set',
-      'sandbox_api_key_set',
-      'provider_tokens_set',
-      'llm_source',
-      'from_organization',
-    ]);
-    expect(shown).toMatchObject({
-      language: null,
-      llm_api_key: null,
-      enable_default_condenser: true,
-      enable_sound_notifications: false,
-      search_api_key_set: false,
-      secrets_store: { provider_tokens: {}, custom_secrets: {} },
-      provider_tokens_set: {},
-      llm_source: null,
-      from_organization: [],
-    });
-  });
-
   it('shows what is stored instead, also what is false, zero or blank', () => {
     const stored = { enable_default_condenser: false, max_budget_per_task: 0, language: '' };
 

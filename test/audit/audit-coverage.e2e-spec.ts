@@ -1,7 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
-import { AUDIT_ACTION_NAMES } from '../../src/audit/audit-action.js';
 import { operationsOf } from '../../src/common/openapi/operations.js';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -71,17 +68,6 @@ describe('operations that change something', () => {
       }
     },
   );
-
-  it('have actions that docs/operations/run.md lists, all and no others', () => {
-    const text = readFileSync(path.join(import.meta.dirname, '../../docs/operations/run.md'), 'utf8');
-    const [section = ''] = /^## Audit\n[^]*?^## /m.exec(text) ?? [];
-    const listed = [...section.matchAll(/^\| `([a-z_]+)` +\| (.*)$/gm)].flatMap(
-      ([, resource, actions = '']) =>
-        [...actions.matchAll(/`([a-z_]+)`/g)].map(([, action]) => `${resource}.${action}`),
-    );
-
-    expect(listed.toSorted()).toEqual(AUDIT_ACTION_NAMES.toSorted());
-  });
 
   it('leave no value in the table', async () => {
     const values = [...Object.values(PLANTED), ...Object.values(hosts.worlds).map(({ token }) => token)];

@@ -284,7 +284,7 @@ describe('GET /api/v1/audit', () => {
       ]);
     });
 
-    it('is of the service, where it made the first key, and changed it', async () => {
+    it('is of the service, where it made the first key, and changed it, which ends the one before', async () => {
       const database = await createTestDatabase();
       const boot = async (key: string): Promise<AuditEntryDto[]> => {
         const replica = await createTestApp({ BOOTSTRAP_API_KEY: key }, database.url);
@@ -292,6 +292,12 @@ describe('GET /api/v1/audit', () => {
           ...replica,
           admin: { ...replica.admin, headers: { 'X-Session-API-Key': key } },
         }).page({ owner_user_id: replica.admin.id });
+        for (const [of, status] of [
+          [key, 200],
+          ['first-administrator-key', key.startsWith('first') ? 200 : 401],
+        ] as const) {
+          await request(replica.url).get('/api/v1/users').set('X-Session-API-Key', of).expect(status);
+        }
         await replica.close();
         return items;
       };
@@ -344,15 +350,6 @@ describe('GET /api/v1/audit', () => {
       await sweep();
 
       expect(await audit.find({ owner_user_id: user.id, until: '2020-01-01T00:00:00Z' })).toEqual([]);
-    });
-
-    it('removes nothing at 0', async () => {
-      await insert(['2019-01-01T00:00:00Z']);
-      const replica = await createTestApp({ AUDIT_RETENTION_DAYS: '0' }, app.databaseUrl);
-      await replica.app.get(AuditRetentionWorker).now();
-      await replica.close();
-
-      expect(await audit.find({ owner_user_id: user.id, until: '2020-01-01T00:00:00Z' })).toHaveLength(1);
     });
   });
 });

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { AuditRetentionWorker } from '../../src/audit/audit-retention.worker.js';
 import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
 import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
@@ -19,6 +20,7 @@ describe('what the service does to sandboxes by itself', () => {
       MAX_RUNNING_SANDBOXES: '1',
       SANDBOX_IDLE_TIMEOUT_SECONDS: '1800',
       SANDBOX_RETENTION_SECONDS: '3600',
+      AUDIT_RETENTION_DAYS: '0',
     },
     { sandboxBackend: backend },
   );
@@ -87,6 +89,17 @@ describe('what the service does to sandboxes by itself', () => {
 
     await app.app.get(IdleReaper).reap();
     expect(await of(id, 'sandbox.pause')).toHaveLength(1);
+  });
+
+  it('stays in the audit for ever where AUDIT_RETENTION_DAYS is 0', async () => {
+    await app.dataSource.query(
+      `INSERT INTO audit_entries (at, id, action, outcome, actor_kind, owner_user_id, details)
+       VALUES ('2019-01-01', gen_random_uuid(), 'sandbox.pause', 'done', 'service', $1, '{}')`,
+      [user.id],
+    );
+    await app.app.get(AuditRetentionWorker).now();
+
+    expect(await audit.find({ owner_user_id: user.id, until: '2020-01-01T00:00:00Z' })).toHaveLength(1);
   });
 
   it('names orphans before they are removed, once', async () => {

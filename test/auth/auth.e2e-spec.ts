@@ -1,9 +1,10 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ApiKeyVerifier } from '../../src/auth/api-key.verifier.js';
 import { FakeBrowser } from '../fakes/fake-push-service.js';
-import { createTestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
+import { sessionOf } from '../support/sign-in-browser.js';
 import { until } from '../support/until.js';
 import { untilBlocked } from '../support/until-blocked.js';
 import { useTestApp } from '../support/use-test-app.js';
@@ -26,10 +27,7 @@ describe('API keys and users', () => {
   describe('who gets in', () => {
     it.each([
       ['application/problem+json', 'application/problem+json; charset=utf-8'],
-      ['text/html, application/problem+json;q=0.1', 'application/problem+json; charset=utf-8'],
       ['*/*', 'application/json; charset=utf-8'],
-      ['application/json, text/plain, */*', 'application/json; charset=utf-8'],
-      ['application/problem+json;q=0', 'application/json; charset=utf-8'],
     ])('says no to a client that accepts %s as %s, with the same body', async (accept, type) => {
       const response = await request(app.url).get(KEYS).set('Accept', accept);
 
@@ -40,7 +38,7 @@ describe('API keys and users', () => {
   });
 
   describe('life cycle of a key', () => {
-    it('shows the key once, then only what it is for', async () => {
+    it('shows the key once, then only what it is for, of which a hash is stored', async () => {
       const issued = await issue(app.user, { name: 'ci', expires_at: '2099-01-31T12:00:00Z' });
 
       expect(issued.status).toBe(201);
@@ -50,14 +48,8 @@ describe('API keys and users', () => {
 
       const listed = await request(app.url).get(KEYS).set(app.user.headers).expect(200);
       expect(listed.body.map((key: { id: string }) => key.id)).toContain(issued.body.id);
-      expect(JSON.stringify(listed.body)).not.toContain(issued.body.key.slice(13));
-    });
-
-    it('keeps only a hash in the database', async () => {
-      const { body } = await issue(app.user, { name: 'hash' });
-      const rows = await app.dataSource.query<{ row: string }[]>('SELECT k::text AS row FROM api_keys k');
-
-      expect(rows.map(({ row }) => row).join('\n')).not.toContain(body.key.slice(13));
+      const rows = await app.dataSource.query<unknown[]>('SELECT * FROM api_keys');
+      expect(JSON.stringify([listed.body, rows])).not.toContain(issued.body.key.slice(13));
     });
 
     it('ends with its revocation, and revoking again changes nothing', async () => {
@@ -73,6 +65,8 @@ describe('API keys and users', () => {
     describe('that was stolen', () => {
       const AUTOMATIONS = '/api/automation/v1';
       const ENDPOINTS = '/api/v1/webhook-endpoints';
+      const SUBSCRIPTIONS = '/api/v1/push/subscriptions';
+      const withKey = (key: string): TestUser => ({ ...app.user, headers: { 'X-Session-API-Key': key } });
       const made = async (headers: Record<string, string>, name: string): Promise<string[]> => {
         const trigger = { type: 'cron', schedule: '0 9 * * *' };
         const bodies: [string, object][] = [
@@ -95,36 +89,18 @@ describe('API keys and users', () => {
           ),
         );
 
-      it('is told of nothing any more in the browsers that it had notified', async () => {
+      it('stops what it made, also by further keys and in a browser, and notifies none of its browsers, when it is revoked', async () => {
         const { body: stolen } = await issue(app.user, { name: 'stolen' });
-        const SUBSCRIPTIONS = '/api/v1/push/subscriptions';
+        const { body: second } = await issue(withKey(stolen.key), { name: 'second' });
+        const tab = await sessionOf(app.url, stolen.key);
         const notify = async (headers: Record<string, string>, name: string): Promise<string> => {
-          const { subscription, endpoint } = new FakeBrowser(
-            `https://updates.push.services.mozilla.com/wpush/v2/${name}`,
-          );
+          const address = `https://updates.push.services.mozilla.com/wpush/v2/${name}`;
+          const { subscription, endpoint } = new FakeBrowser(address);
           await request(app.url).post(SUBSCRIPTIONS).set(headers).send(subscription).expect(201);
           return endpoint;
         };
         await notify({ 'X-Session-API-Key': stolen.key }, 'thief');
         const own = await notify(app.user.headers, 'own');
-        await request(app.url).delete(`${KEYS}/${stolen.id}?made=pause`).set(app.user.headers).expect(204);
-
-        const { body } = await request(app.url).get(SUBSCRIPTIONS).set(app.user.headers).expect(200);
-        expect(body.map(({ endpoint }: { endpoint: string }) => endpoint)).toEqual([own]);
-      });
-
-      it('stops what it made, also by further keys and in a browser, when it is revoked', async () => {
-        const { body: stolen } = await issue(app.user, { name: 'stolen' });
-        const { body: second } = await issue(
-          { ...app.user, headers: { 'X-Session-API-Key': stolen.key } },
-          { name: 'second' },
-        );
-        const { headers, body: session } = await request(app.url)
-          .post('/auth/key')
-          .send({ key: stolen.key })
-          .expect(200);
-        const [cookie = ''] = [headers['set-cookie'] ?? []].flat();
-        const tab = { Cookie: cookie.split(';', 1)[0] ?? '', 'X-CSRF-Token': String(session.csrf_token) };
         const others = await made(app.user.headers, 'others');
         const first = await made({ 'X-Session-API-Key': stolen.key }, 'first');
         const deeper = await made({ 'X-Session-API-Key': second.key }, 'deeper');
@@ -136,6 +112,11 @@ describe('API keys and users', () => {
 
         expect(await states([...first, ...deeper, ...browser])).toEqual(Array(9).fill(false));
         expect(await states(others)).toEqual([true, true, true]);
+        const { body: notified } = await request(app.url)
+          .get(SUBSCRIPTIONS)
+          .set(app.user.headers)
+          .expect(200);
+        expect(notified.map(({ endpoint }: { endpoint: string }) => endpoint)).toEqual([own]);
         const { body: listed } = await request(app.url).get(KEYS).set(app.user.headers).expect(200);
         const ended = listed.filter((key: { revoked_at: string | null }) => key.revoked_at !== null);
         expect(ended.map((key: { id: string }) => key.id)).toEqual(
@@ -153,7 +134,6 @@ describe('API keys and users', () => {
         ]);
       });
 
-      const withKey = (key: string): TestUser => ({ ...app.user, headers: { 'X-Session-API-Key': key } });
       const revoked = async (ids: readonly string[]): Promise<boolean[]> => {
         const { body } = await request(app.url).get(KEYS).set(app.user.headers).expect(200);
         const keys: { id: string; revoked_at: string | null }[] = body;
@@ -285,12 +265,6 @@ describe('API keys and users', () => {
       await request(app.url).get(KEYS).set('X-Session-API-Key', body.key).expect(401);
     });
 
-    it('may not end in the past', async () => {
-      const { body } = await issue(app.user, { name: 'a', expires_at: '2020-01-01T00:00:00Z' });
-
-      expect(body.detail).toMatchObject([{ type: 'value_error', loc: ['body', 'expires_at'] }]);
-    });
-
     it('notes its last use', async () => {
       const { body } = await issue(app.user, { name: 'used' });
       await request(app.url).get(KEYS).set('X-Session-API-Key', body.key).expect(200);
@@ -357,10 +331,6 @@ describe('API keys and users', () => {
 
       expect(seen).toEqual(all.body.items.map((user: { email: string }) => user.email));
     });
-
-    it('keeps the last administrator', async () => {
-      await request(app.url).delete(`${USERS}/${app.admin.id}`).set(app.admin.headers).expect(409);
-    });
   });
 
   it('trusts a verified key for less than five seconds, so that a revocation reaches other replicas', async () => {
@@ -399,72 +369,50 @@ describe('API keys and users', () => {
   });
 });
 
-describe('the bootstrap key', () => {
-  it('is replaced when the configured value changes', async () => {
-    const first = await createTestApp({ BOOTSTRAP_API_KEY: 'first-bootstrap-key' });
-    try {
-      const second = await createTestApp({ BOOTSTRAP_API_KEY: 'second-bootstrap-key' }, first.databaseUrl);
-      try {
-        const status = async (key: string): Promise<number> =>
-          (await request(second.url).get(USERS).set('X-Session-API-Key', key)).status;
-        expect([await status('first-bootstrap-key'), await status('second-bootstrap-key')]).toEqual([
-          401, 200,
-        ]);
-      } finally {
-        await second.close();
-      }
-    } finally {
-      await first.close();
-    }
-  });
-});
-
 describe('the rate limit', () => {
-  it('counts per user over all routes, keys and sandboxes, answers 429 with Retry-After, and leaves other users alone', async () => {
-    const app = await createTestApp({ RATE_LIMIT_PER_MINUTE: '3' });
-    const { now } = Date;
-    try {
-      const { headers: sandbox } = await insertSandboxRow(app.dataSource, app.user.id);
-      const issued = await request(app.url).post(KEYS).set(app.user.headers).send({ name: 'another' });
-      const another = { 'X-Session-API-Key': issued.body.key };
-      await request(app.url).get(KEYS).set(another).expect(200);
-      await request(app.url).post('/api/v1/webhooks/conversations').set(sandbox).expect(422);
+  const app = useTestApp({ RATE_LIMIT_PER_MINUTE: '4' });
+  const { now } = Date;
+  afterEach(() => {
+    Date.now = now;
+  });
 
-      for (const headers of [app.user.headers, another, sandbox]) {
-        const limited = await request(app.url).get(KEYS).set(headers);
-        expect([limited.status, limited.body.code]).toEqual([429, 'rate_limited']);
-        expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0);
-      }
-      await request(app.url).get(KEYS).set(app.admin.headers).expect(200);
-      await request(app.url).get('/health/ready').expect(200);
-      // A clock that is set back refuses nobody for longer.
-      Date.now = () => now() - 3_600_000;
-      const later = await request(app.url).get(KEYS).set(app.user.headers);
-      expect(later.status).toBe(429);
-      expect(Number(later.headers['retry-after'])).toBeLessThanOrEqual(60);
-    } finally {
-      Date.now = now;
-      await app.close();
+  it('counts per user over all routes, keys and sandboxes, answers 429 with Retry-After, and leaves other users alone', async () => {
+    const user = await app.createUser();
+    const { headers: sandbox } = await insertSandboxRow(app.dataSource, user.id);
+    const issued = await request(app.url).post(KEYS).set(user.headers).send({ name: 'another' });
+    const another = { 'X-Session-API-Key': issued.body.key };
+    await request(app.url).get(KEYS).set(another).expect(200);
+    await request(app.url).get(KEYS).set(another).expect(200);
+    await request(app.url).post('/api/v1/webhooks/conversations').set(sandbox).expect(422);
+
+    for (const headers of [user.headers, another, sandbox]) {
+      const limited = await request(app.url).get(KEYS).set(headers);
+      expect([limited.status, limited.body.code]).toEqual([429, 'rate_limited']);
+      expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0);
     }
+    await request(app.url).get(KEYS).set(app.admin.headers).expect(200);
+    // A clock that is set back refuses nobody for longer.
+    Date.now = () => now() - 3_600_000;
+    const later = await request(app.url).get(KEYS).set(user.headers).expect(429);
+    expect(Number(later.headers['retry-after'])).toBeLessThanOrEqual(60);
   });
 
   it('counts strangers by address on everything but probes, and refuses no valid key for them', async () => {
-    const app = await createTestApp({ RATE_LIMIT_PER_MINUTE: '4' });
-    try {
-      const wrong = { 'X-Session-API-Key': 'a-key-of-nobody-at-all' };
-      await request(app.url).get('/server_info').expect(200);
-      await request(app.url).get('/openapi.json').expect(200);
-      await request(app.url).get('/no/such/address').expect(404);
-      await request(app.url).get(KEYS).set(wrong).expect(401);
+    const wrong = { 'X-Session-API-Key': 'a-key-of-nobody-at-all' };
+    const signIn = (): request.Test =>
+      request(app.url).post('/auth/key').send({ key: 'wrong-key-wrong-key' });
+    await request(app.url).get('/server_info').expect(200);
+    await signIn().expect(401);
+    await request(app.url).get('/no/such/address').expect(404);
+    await request(app.url).get(KEYS).set(wrong).expect(401);
 
-      for (const path of ['/server_info', '/openapi.json', '/docs', '/no/such/address', KEYS]) {
-        await request(app.url).get(path).set(wrong).expect(429);
-      }
-      await request(app.url).get('/health/live').expect(200);
-      await request(app.url).get('/server_info').set(app.user.headers).expect(200);
-      await request(app.url).get(KEYS).set(app.user.headers).expect(200);
-    } finally {
-      await app.close();
+    for (const path of ['/server_info', '/openapi.json', '/docs', '/no/such/address', KEYS]) {
+      await request(app.url).get(path).set(wrong).expect(429);
+    }
+    await signIn().expect(429);
+    await request(app.url).get('/health/live').expect(200);
+    for (const path of ['/server_info', KEYS]) {
+      await request(app.url).get(path).set(app.user.headers).expect(200);
     }
   });
 });

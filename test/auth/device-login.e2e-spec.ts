@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import request from 'supertest';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { sessionOf } from '../support/sign-in-browser.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const MINUTE_MS = 60_000;
@@ -60,7 +61,7 @@ describe('the login of a device', () => {
   const refusedWith = (error: string): object =>
     expect.objectContaining({ error, code: error, error_description: expect.any(String) });
 
-  it('gives a key of the person who approved it, once, also across replicas', async () => {
+  it('gives a key of the person who approved it, once, also across replicas, and keeps neither code in clear', async () => {
     const began = await ask().expect(200);
     const { device_code: device, user_code: code } = began.body as Codes;
     const page = `http://127.0.0.1:${new URL(app.url).port}/oauth/device/verify`;
@@ -73,6 +74,10 @@ describe('the login of a device', () => {
       interval: 5,
     });
     expect(began.headers['cache-control']).toBe('no-store');
+    const [{ row }] = await app.dataSource.query<[{ row: string }]>(
+      "SELECT encode(device_code_hash, 'escape') || d::text AS row FROM device_logins d",
+    );
+    expect([row.includes(device), row.includes(code)]).toEqual([false, false]);
     expect((await poll(device, replica).expect(400)).body).toEqual(refusedWith('authorization_pending'));
     expect((await show(` ${code.toLowerCase().replace('-', ' ')}`).expect(200)).body).toEqual({
       user_code: code,
@@ -104,16 +109,6 @@ describe('the login of a device', () => {
       ],
     );
     expect((await poll(device).expect(400)).body).toEqual(refusedWith('invalid_grant'));
-  });
-
-  it('keeps neither code in clear', async () => {
-    const { device_code: device, user_code: code } = await begin();
-    const [{ row }] = await app.dataSource.query<[{ row: string }]>(
-      "SELECT encode(device_code_hash, 'escape') || d::text AS row FROM device_logins d",
-    );
-
-    expect(row).not.toContain(device);
-    expect(row).not.toContain(code);
   });
 
   it.each([
@@ -207,13 +202,11 @@ describe('the login of a device', () => {
 
   it('takes an approval by a session only from a page of the service', async () => {
     const { user_code: code } = await begin();
-    const signedIn = await request(app.url).post('/auth/key').send({ key: user.key }).expect(200);
-    const Cookie = (signedIn.get('Set-Cookie') ?? [''])[0]?.replace(/;.*/, '') ?? '';
-    const token = { 'X-CSRF-Token': String(signedIn.body.csrf_token) };
+    const session = await sessionOf(app.url, user.key);
 
-    await decide(code, { Cookie, ...token, Origin: 'https://evil.example.com' }).expect(403);
+    await decide(code, { ...session, Origin: 'https://evil.example.com' }).expect(403);
     await request(app.url).get('/oauth/device/verify-authenticated').query({ user_code: code }).expect(405);
-    await decide(code, { Cookie, ...token, Origin: app.url }).expect(200);
+    await decide(code, { ...session, Origin: app.url }).expect(200);
   });
 
   it('bounds the codes that a user may try, and what one address may begin', async () => {
@@ -244,13 +237,6 @@ describe('the login of a device', () => {
     expect((await show(named.body.user_code)).body.client).toBe('my-laptop');
     const bare = await request(app.url).post('/oauth/device/authorize').unset('User-Agent');
     expect((await show(bare.body.user_code)).body.client).toBe('a device');
-  });
-
-  it('leads to the page of the console', async () => {
-    for (const address of ['/oauth/device/verify', '/oauth/device']) {
-      const { headers } = await request(app.url).get(`${address}?user_code=BCDF-GHJK`).expect(303);
-      expect(headers['location']).toBe('/console/device?user_code=BCDF-GHJK');
-    }
   });
 
   it('names the address by which the device reaches the service, unless PUBLIC_URL does', async () => {

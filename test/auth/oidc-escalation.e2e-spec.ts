@@ -165,11 +165,16 @@ describe('nobody gets more by the issuer than it says:', () => {
         thief = await linked(between.key);
       });
 
-      it('ends with it, and so does what was made by its sessions', async () => {
+      it('ends with it, and so does what was made by its sessions and its tokens', async () => {
         const key = await made(await thief.headers(), KEYS, { name: 'of the thief' });
         const endpoint = await made(await thief.headers(), ENDPOINTS, {
           url: 'https://ci.example.com/thief',
         });
+        const { sub, email } = issuer.state.person;
+        const token = await issuer.accessToken({ sub, email, groups: ['dev'] });
+        const bearer = { Authorization: `Bearer ${token}` };
+        const byToken = await made(bearer, KEYS, { name: 'of the thief' });
+        const further = await made(bearer, ENDPOINTS, { url: 'https://ci.example.com/token' });
         // Keys outlast sessions.
         await app.dataSource.query(
           'DELETE FROM sessions WHERE id = (SELECT made_by_key FROM api_keys WHERE id = $1)',
@@ -184,19 +189,9 @@ describe('nobody gets more by the issuer than it says:', () => {
         const { body: links } = await request(app.url).get(ME).set(user.headers).expect(200);
         expect(links.items).toHaveLength(1);
         expect([await isRevoked(key.id), await isEnabled(endpoint.id)]).toEqual([true, false]);
+        expect([await isRevoked(byToken.id), await isEnabled(further.id)]).toEqual([true, false]);
         const entries = await new AuditClient(app).find({ owner_user_id: user.id });
         expect(entries.filter(({ action }) => action === 'user.unlink')).toHaveLength(1);
-      });
-
-      it('ends with it, and so does what was made by its tokens', async () => {
-        const { sub, email } = issuer.state.person;
-        const token = await issuer.accessToken({ sub, email, groups: ['dev'] });
-        const headers = { Authorization: `Bearer ${token}` };
-        const key = await made(headers, KEYS, { name: 'of the thief' });
-        const endpoint = await made(headers, ENDPOINTS, { url: 'https://ci.example.com/thief' });
-        await revoke();
-
-        expect([await isRevoked(key.id), await isEnabled(endpoint.id)]).toEqual([true, false]);
       });
 
       it('may be gone by then, with what its keys have made', async () => {

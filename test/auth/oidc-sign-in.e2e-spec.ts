@@ -301,13 +301,3 @@ describe('signing in by the issuer', () => {
     });
   });
 });
-
-describe('without an issuer', () => {
-  it('says so', async () => {
-    const app = await createTestApp();
-    const { body } = await request(app.url).get(LOGIN).expect(404);
-    await app.close();
-
-    expect(body.detail).toContain('OIDC');
-  });
-});

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { StandIns } from '../../src/git-providers/tokens/stand-ins.js';
 import { FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { githubApp } from '../support/github-app.js';
+import { sessionOf } from '../support/sign-in-browser.js';
 
 const ME = '/api/v1/users/me/identities';
 const SETTINGS = '/api/settings';
@@ -17,6 +20,9 @@ describe('tokens of the issuer', () => {
     app = await createTestApp({
       ...issuer.environment,
       OIDC_ROLE_MAP: 'ops=admin,readers=viewer,dev=member',
+      ...githubApp().environment,
+      GITHUB_APP_FOR: 'dev=octo/*,ops=octo/infra',
+      OIDC_GITHUB_LOGIN_CLAIM: 'accounts.github',
     });
   });
   afterAll(async () => {
@@ -210,18 +216,6 @@ describe('tokens of the issuer', () => {
     });
   });
 
-  it('leave the last administrator one, whatever the map says', async () => {
-    const alone = await createTestApp({ ...issuer.environment, OIDC_ROLE_MAP: 'ops=admin' });
-    const first = await issuer.accessToken(someone({ groups: ['ops'] }));
-    const list = (token: string): request.Test =>
-      request(alone.url).get('/api/v1/users').set('Authorization', `Bearer ${token}`);
-    await list(first).expect(200);
-    await request(alone.url).delete(`/api/v1/users/${alone.admin.id}`).set(alone.admin.headers).expect(204);
-
-    await list(await issuer.accessToken(someone({ groups: [] }))).expect(200);
-    await alone.close();
-  });
-
   describe('of programs', () => {
     const program = (name: string, claims: object = {}): object => ({
       sub: name,
@@ -289,6 +283,52 @@ describe('tokens of the issuer', () => {
     });
   });
 
+  describe('say of a GitHub App what', () => {
+    const seen = async (sub: string, claims: Record<string, unknown>): Promise<string> => {
+      const token = await issuer.accessToken({ sub, email: `${sub}@example.com`, ...claims });
+      const { body } = await ask(token, '/api/v1/users/me').expect(200);
+      return body.id as string;
+    };
+    const standIn = async (userId: string): Promise<unknown> =>
+      await app.app.get(StandIns, { strict: false }).of(userId);
+
+    it('counts as long as no newer one says otherwise, and is all that is kept of its groups', async () => {
+      const at = now();
+      const github = { accounts: { github: 'octocat' } };
+      const id = await seen('ada', { groups: ['dev', 'payroll'], iat: at - 60, ...github });
+      expect(await standIn(id)).toEqual({ login: 'octocat', repositories: ['octo/*'] });
+      const [row] = await app.dataSource.query<{ git: unknown }[]>(
+        'SELECT git FROM user_identities WHERE user_id = $1',
+        [id],
+      );
+      const issued = new Date((at - 60) * 1000).toISOString();
+      expect(row?.git).toEqual({ login: 'octocat', groups: ['dev'], issued_at: issued });
+
+      await seen('ada', { groups: ['ops'], iat: at, ...github });
+      expect(await standIn(id)).toEqual({ login: 'octocat', repositories: ['octo/infra'] });
+      await seen('ada', { groups: ['dev'], iat: at - 30, ...github });
+      expect(await standIn(id)).toEqual({ login: 'octocat', repositories: ['octo/infra'] });
+      await seen('ada', { groups: [], iat: at + 1 });
+      expect(await standIn(id)).toEqual({ login: null, repositories: [] });
+    });
+
+    it('is what it was where a token leaves the groups out for their number, and no login that cannot be one', async () => {
+      const at = now();
+      const id = await seen('bob', { groups: ['dev'], iat: at - 60, accounts: { github: 'a b' } });
+      expect(await standIn(id)).toEqual({ login: null, repositories: ['octo/*'] });
+      await seen('bob', { groups: undefined, hasgroups: true, iat: at });
+      expect(await standIn(id)).toEqual({ login: null, repositories: ['octo/*'] });
+    });
+
+    it('is nothing any more of a user who was removed', async () => {
+      const id = await seen('eve', { groups: ['dev'], iat: now(), accounts: { github: 'eve-cat' } });
+      await request(app.url).delete(`/api/v1/users/${id}`).set(app.admin.headers).expect(204);
+      const rows = await app.dataSource.query('SELECT * FROM user_identities WHERE user_id = $1', [id]);
+      expect(rows).toMatchObject([{ groups: null, git: null }]);
+      expect(JSON.stringify(rows)).not.toMatch(/eve-cat|dev/);
+    });
+  });
+
   // The last one, since it moves the clock beyond the end of the other tokens.
   it('keep the keys of a person alive, which stop, with their browsers, when the person is not seen for a month', async () => {
     const token = await issuer.accessToken(someone({ exp: now() + 1_000 * HOUR }));
@@ -303,9 +343,8 @@ describe('tokens of the issuer', () => {
     expect(Date.parse(shown.expires_at) - app.clock.now()).toBeGreaterThan(29 * 24 * HOUR * 1000);
 
     app.clock.advance((30 * 24 - 1) * HOUR * 1000);
-    const signedIn = await request(app.url).post('/auth/key').send({ key: body.key }).expect(200);
-    const [cookie = ''] = String(signedIn.headers['set-cookie']).split(';', 1);
-    const inBrowser = (): request.Test => request(app.url).get('/api/v1/api-keys').set('Cookie', cookie);
+    const session = await sessionOf(app.url, body.key);
+    const inBrowser = (): request.Test => request(app.url).get('/api/v1/api-keys').set(session);
     await inBrowser().expect(200);
     app.clock.advance(HOUR * 1000);
     await withKey().expect(401);

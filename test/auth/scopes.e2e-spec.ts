@@ -3,14 +3,16 @@ import request from 'supertest';
 import { SCOPES } from '../../src/common/scopes.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
+import { sessionOf } from '../support/sign-in-browser.js';
 import { useTestApp } from '../support/use-test-app.js';
+import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
 
 const KEYS = '/api/v1/api-keys';
 const ORDINARY = ['read', 'run', 'settings'];
 
-describe('scopes', () => {
-  const app = useTestApp();
+const app = useTestApp();
 
+describe('scopes', () => {
   type Headers = Record<string, string>;
   const issue = (headers: Headers, members: object = {}): request.Test =>
     request(app.url)
@@ -23,11 +25,8 @@ describe('scopes', () => {
   const get = (headers: Headers, path: string): request.Test => request(app.url).get(path).set(headers);
   const missing = (scope: string): object => ({ status: 403, code: 'insufficient_scope', scope });
   const signIn = async (headers: Headers): Promise<{ session: Headers; user: unknown }> => {
-    const key = headers['X-Session-API-Key'];
-    const answer = await request(app.url).post('/auth/key').send({ key }).expect(200);
-    const [cookie = ''] = answer.get('Set-Cookie') ?? [];
-    const session = { Cookie: cookie.replace(/;.*/, ''), 'X-CSRF-Token': answer.body.csrf_token };
-    return { session, user: answer.body.user };
+    const session = await sessionOf(app.url, headers['X-Session-API-Key'] ?? '');
+    return { session, user: (await get(session, '/auth/session')).body.user };
   };
 
   it('are all that the asking key has, but for admin', async () => {
@@ -65,12 +64,6 @@ describe('scopes', () => {
     const admin = await keyOf(app.admin.headers, { scopes: SCOPES });
     await get(admin, '/api/v1/sandboxes/search?all=true').expect(200);
     expect((await signIn(admin)).user).toMatchObject({ is_admin: true, scopes: SCOPES });
-  });
-
-  it('make nobody an administrator', async () => {
-    const admin = await keyOf(app.user.headers, { scopes: ['admin'] });
-
-    expect((await get(admin, '/api/v1/audit').expect(403)).body).toMatchObject({ code: 'forbidden' });
   });
 
   it('begin when not_before says so', async () => {
@@ -160,5 +153,159 @@ describe('scopes', () => {
 
       expect(body).toMatchObject(missing('run'));
     });
+  });
+
+  describe('and the keys of one user', () => {
+    it('outlive none that they were issued with, nor the key of a session', async () => {
+      const { headers } = app.admin;
+      const [soon, sooner] = ['2099-01-31T12:00:00.000Z', '2099-01-30T12:00:00.000Z'];
+      const { body: temporary } = await issue(headers, { expires_at: soon, scopes: SCOPES }).expect(201);
+      const session = await sessionOf(app.url, temporary.key);
+      for (const presented of [{ 'X-Session-API-Key': temporary.key }, session]) {
+        const asked = [
+          {},
+          { expires_at: '2100-01-01T00:00:00Z' },
+          { user_id: app.user.id },
+          { expires_at: sooner },
+        ];
+        const issued = await Promise.all(asked.map((members) => issue(presented, members).expect(201)));
+        expect(issued.map(({ body }) => body.expires_at)).toEqual([soon, soon, soon, sooner]);
+      }
+      expect((await issue(headers).expect(201)).body.expires_at).toBeNull();
+    });
+
+    it('are at most 50 that work, also with many requests at once', async () => {
+      const { headers, id } = await app.createUser();
+      const answers = await Promise.all(Array.from({ length: 60 }, () => issue(headers)));
+
+      // The key that they were sent with is one of them.
+      expect(answers.filter(({ status }) => status === 201)).toHaveLength(49);
+      const refused = answers.filter(({ status }) => status !== 201);
+      expect(new Set(refused.map(({ status, body }) => `${status} ${body.detail}`))).toEqual(
+        new Set(['409 A user may have 50 keys; revoke one first.']),
+      );
+      await app.dataSource.query(
+        `UPDATE api_keys SET expires_at = now() - interval '1 s' WHERE name = 'limited' AND user_id = $1`,
+        [id],
+      );
+      await issue(headers).expect(201);
+    });
+
+    it('are kept for the record when they have ended: the newest hundred', async () => {
+      const { headers, id } = await app.createUser();
+      await app.dataSource.query(
+        `INSERT INTO api_keys (id, user_id, name, secret_hash, created_at, revoked_at)
+       SELECT 'old' || lpad(n::text, 5, '0'), $1, 'old', '', now() - n * interval '1 s', now()
+       FROM generate_series(1, 300) AS n`,
+        [id],
+      );
+      const { body } = await issue(headers).expect(201);
+
+      const { body: listed } = await request(app.url).get('/api/v1/api-keys').set(headers).expect(200);
+      const names: string[] = listed.map((key: { name: string }) => key.name);
+      expect(names.filter((name) => name === 'old')).toHaveLength(100);
+      expect(listed.map((key: { id: string }) => key.id)).toEqual(
+        expect.arrayContaining([body.id, 'old00001', 'old00100']),
+      );
+    });
+  });
+});
+
+const TEN_MINUTES_MS = 600_000;
+
+describe('one-time codes of the web application', () => {
+  let codes: OneTimeCodes;
+
+  beforeAll(async () => {
+    codes = app.app.get(OneTimeCodes);
+  });
+
+  const exchange = (code: unknown, headers: Record<string, string> = {}): request.Test =>
+    request(app.url).post('/auth/code/key').set(headers).send({ code });
+  const port = (): string => new URL(app.url).port;
+
+  it('stand for a key once, and name its account', async () => {
+    const code = codes.issue(app.user.key, 'key');
+    const { body, headers } = await exchange(code, { Origin: `http://localhost:${port()}` }).expect(200);
+
+    expect(body).toEqual({
+      api_key: app.user.key,
+      user: { id: app.user.id, email: expect.stringContaining('@example.com') },
+    });
+    expect(headers['cache-control']).toBe('no-store');
+    const again = await exchange(code).expect(401);
+    expect(again.body).toMatchObject({
+      code: 'unauthorized',
+      detail: expect.stringContaining('has been used'),
+    });
+    expect(again.text).not.toContain(app.user.key);
+  });
+
+  it('are given to one of two requests at the same time', async () => {
+    const code = codes.issue(app.user.key, 'key');
+    const statuses = await Promise.all([1, 2, 3, 4].map(async () => (await exchange(code)).status));
+
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 401, 401, 401]);
+  });
+
+  it('expire after ten minutes', async () => {
+    app.clock.stop();
+    const [early, late] = [codes.issue(app.user.key, 'key'), codes.issue(app.user.key, 'key')];
+    app.clock.advance(TEN_MINUTES_MS - 1);
+    await exchange(early).expect(200);
+    app.clock.advance(1);
+
+    await exchange(late).expect(401);
+    app.clock.resume();
+  });
+
+  it('are worth nothing once the key is revoked', async () => {
+    const { body: issued } = await request(app.url)
+      .post('/api/v1/api-keys')
+      .set(app.user.headers)
+      .send({ name: 'short' })
+      .expect(201);
+    const code = codes.issue(issued.key, 'key');
+    await request(app.url).delete(`/api/v1/api-keys/${issued.id}`).set(app.user.headers).expect(204);
+
+    await exchange(code).expect(401);
+  });
+
+  it.each(['http://localhost:1', 'https://evil.example', 'null', 'http://worker-1-x.localhost:3000'])(
+    'are not exchanged for a page of %s, and not used up by it',
+    async (origin) => {
+      const code = codes.issue(app.user.key, 'key');
+
+      expect((await exchange(code, { Origin: origin }).expect(403)).text).not.toContain(app.user.key);
+      await exchange(code).expect(200);
+    },
+  );
+
+  it('are no sign-in to the console, and codes for that give no key', async () => {
+    const [ofApplication, ofConsole] = [
+      codes.issue(app.user.key, 'key'),
+      codes.issue(app.user.key, 'session'),
+    ];
+
+    const refused = await request(app.url).post('/auth/code').send({ code: ofApplication }).expect(401);
+    expect(refused.headers['set-cookie']).toBeUndefined();
+    expect((await exchange(ofConsole).expect(401)).text).not.toContain(app.user.key);
+  });
+
+  it('are bounded in number: the oldest goes first', async () => {
+    const issued = Array.from({ length: 17 }, () => codes.issue(app.user.key, 'key'));
+
+    await exchange(issued[0]).expect(401);
+    await exchange(issued[1]).expect(200);
+  });
+
+  it('are read from a body of JSON only, so that no form of another page sends one', async () => {
+    const code = codes.issue(app.user.key, 'key');
+    await request(app.url)
+      .post('/auth/code/key')
+      .type('text/plain')
+      .send(JSON.stringify({ code }))
+      .expect(415);
+    await request(app.url).get(`/auth/code/key?code=${code}`).expect(405);
   });
 });

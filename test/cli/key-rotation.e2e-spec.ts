@@ -145,30 +145,6 @@ describe('npm run keys -- reencrypt', () => {
     }
   });
 
-  it('loses nothing that a serving replica writes meanwhile', async () => {
-    const keys = `${NEW},${OLD}`;
-    const serving = await open(keys);
-    try {
-      let last = '';
-      const rotation = { ended: false };
-      const writer = (async () => {
-        for (let turn = 0; !rotation.ended || turn < 20; turn += 1) {
-          last = `llm-secret-${turn}`;
-          await store(serving, user, { llm_api_key: last });
-        }
-      })();
-      const { status } = await run(keys);
-      rotation.ended = true;
-      await writer;
-
-      expect(status).toBe(0);
-      expect(await columnsUnder('old')).toEqual([]);
-      expect(decrypt(NEW, await llmKey(), settingsBinding('llm_api_key', user.id))).toBe(last);
-    } finally {
-      await serving.close();
-    }
-  });
-
   it('loses nothing of four writers, and leaves nothing under the old key', async () => {
     const keys = `${NEW},${OLD}`;
     const before = await open(OLD);

@@ -1,7 +1,4 @@
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -11,7 +8,7 @@ import { runSlipway } from '../../src/cli/slipway-program.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
-import { insertSandboxRow } from '../support/sandbox-rows.js';
+import { RawServer } from '../support/raw-server.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -180,39 +177,30 @@ describe('slipway', () => {
     });
   });
 
-  describe('watch', () => {
-    it('shows what has happened, and ends where the agent rests now', async () => {
-      const { id } = await startedConversation();
-      const first = await run('watch', id);
-      expect(first).toMatchObject({ status: 0 });
-      await request(app.url)
-        .post(`/api/v1/app-conversations/${id}/send-message`)
-        .set(user.headers)
-        .send({ content: [{ type: 'text', text: 'and again' }], run: true })
-        .expect(200);
+  it('watch shows what has happened, and ends where the agent rests now; sandboxes lists and stops its sandbox', async () => {
+    const { id, sandboxId } = await startedConversation();
+    expect(await run('watch', id)).toMatchObject({ status: 0 });
+    await request(app.url)
+      .post(`/api/v1/app-conversations/${id}/send-message`)
+      .set(user.headers)
+      .send({ content: [{ type: 'text', text: 'and again' }], run: true })
+      .expect(200);
 
-      const { status, stdout } = await run('watch', id);
+    const { status, stdout } = await run('watch', id);
 
-      expect(status).toBe(0);
-      expect(stdout).toEqual(expect.arrayContaining(['you: say hello', 'you: and again']));
-      expect(stdout.at(-1)).toBe('— finished');
+    expect(status).toBe(0);
+    expect(stdout).toEqual(expect.arrayContaining(['you: say hello', 'you: and again']));
+    expect(stdout.at(-1)).toBe('— finished');
+
+    const listed = JSON.parse((await run('sandboxes', 'list', '--json')).stdout.join(''));
+    expect(listed).toEqual([expect.objectContaining({ id: sandboxId, status: 'RUNNING' })]);
+    expect(listed[0]).not.toHaveProperty('session_api_key');
+    expect(await run('sandboxes', 'stop', sandboxId)).toMatchObject({
+      status: 0,
+      stdout: [`stopped ${sandboxId}`],
     });
-  });
-
-  describe('sandboxes', () => {
-    it('lists them without their keys, and stops one', async () => {
-      const { sandboxId } = await startedConversation();
-      const listed = JSON.parse((await run('sandboxes', 'list', '--json')).stdout.join(''));
-      expect(listed).toEqual([expect.objectContaining({ id: sandboxId, status: 'RUNNING' })]);
-      expect(listed[0]).not.toHaveProperty('session_api_key');
-
-      expect(await run('sandboxes', 'stop', sandboxId)).toMatchObject({
-        status: 0,
-        stdout: [`stopped ${sandboxId}`],
-      });
-      expect((await run('sandboxes', 'list')).stdout[1]).toMatch(new RegExp(`^${sandboxId} +PAUSED `));
-      expect(await run('sandboxes', 'stop', '--all')).toMatchObject({ status: 0, stdout: [] });
-    });
+    expect((await run('sandboxes', 'list')).stdout[1]).toMatch(new RegExp(`^${sandboxId} +PAUSED `));
+    expect(await run('sandboxes', 'stop', '--all')).toMatchObject({ status: 0, stdout: [] });
   });
 
   describe('keys', () => {
@@ -332,56 +320,24 @@ describe('slipway', () => {
   });
 });
 
-it('says why a host shows only a part of the work', async () => {
-  const service = createServer((_request, response) =>
-    response.setHeader('X-Provider-Status', 'github;status=partial;code=sso_required;count=0').end('[]'),
-  );
-  await once(service.listen(0, '127.0.0.1'), 'listening');
-  const { port } = service.address() as AddressInfo;
-  const { status, stderr } = await slipway(`http://127.0.0.1:${port}`, null, 'tasks', '--json');
-  service.closeAllConnections();
-  await once(service.close(), 'close');
-
-  expect([status, stderr]).toEqual([0, ['github: partial, sso_required']]);
-});
-
-it('says that an address is not of a service, whatever it answers', async () => {
-  const website = createServer((_request, response) => response.end('<!doctype html>'));
-  await once(website.listen(0, '127.0.0.1'), 'listening');
-  const { port } = website.address() as AddressInfo;
-  const asked = await slipway(`http://127.0.0.1:${port}`, null, 'tasks');
-  website.closeAllConnections();
-  await once(website.close(), 'close');
-
-  expect(asked).toMatchObject({
-    status: 1,
-    stdout: [],
-    stderr: [expect.stringContaining('is SLIPWAY_URL right?')],
+it.each<[string, string, object]>([
+  [
+    'why a host shows only a part of the work',
+    '[]',
+    { status: 0, stderr: ['github: partial, sso_required'] },
+  ],
+  [
+    'that an address is not of a service, whatever it answers',
+    '<!doctype html>',
+    { status: 1, stdout: [], stderr: [expect.stringContaining('is SLIPWAY_URL right?')] },
+  ],
+])('says %s', async (_what, body, expected) => {
+  const partial = 'github;status=partial;code=sso_required;count=0';
+  const service = await RawServer.start((_request, response) => {
+    response.setHeader('X-Provider-Status', partial).end(body);
   });
-});
+  const asked = await slipway(service.origin, null, 'tasks', '--json');
+  await service.close();
 
-describe('GET /api/v1/diagnostics', () => {
-  const app = useTestApp();
-
-  it('tells administrators the versions and how the parts are', async () => {
-    const { body } = await request(app.url).get('/api/v1/diagnostics').set(app.admin.headers).expect(200);
-    expect(body).toMatchObject({
-      versions: { node: process.versions.node },
-      parts: expect.arrayContaining([expect.objectContaining({ name: 'database', status: 'ok' })]),
-    });
-  });
-
-  it('counts what the service does for all users', async () => {
-    const user = await app.createUser();
-    await insertSandboxRow(app.dataSource, user.id);
-    await insertSandboxRow(app.dataSource, app.admin.id);
-
-    const { body } = await request(app.url).get('/api/v1/diagnostics').set(app.admin.headers).expect(200);
-    expect(body.activity).toMatchObject({
-      starts_waiting: { place: 0, sandbox: 0 },
-      starts: { WAITING_FOR_SANDBOX: 0 },
-      conversations: { running: 0 },
-      sandboxes: { RUNNING: 2, PAUSED: 0 },
-    });
-  });
+  expect(asked).toMatchObject(expected);
 });

@@ -1,11 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import { type IncomingMessage, request as httpRequest } from 'node:http';
+import { Agent, type IncomingMessage, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { createTestApp } from '../support/create-test-app.js';
 import { startSeparateAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { MetricsServer } from '../../src/observability/metrics.server.js';
 import { useTestApp } from '../support/use-test-app.js';
+import { text } from 'node:stream/consumers';
+import type { OpenAPIObject } from '@nestjs/swagger';
+
+/** The longest that balancers which cannot be configured keep an idle connection: Google Cloud's. */
+const BALANCER_SECONDS = 600;
+const AHEAD = ['/server_info', '/nowhere', '/health/live', '/api/settings', '/openapi.json', '/server_info'];
+/** What a cache between clients and the service may not hand to the next client without asking again. */
+const ASKS_AGAIN = /\bno-(store|cache)\b/;
 
 const app = useTestApp({
   PUBLIC_URL: 'https://slipway.example.com',
@@ -79,18 +87,16 @@ describe('a service on loopback', () => {
 });
 
 describe('a service that others reach', () => {
-  it.each<[string, Record<string, string>, number]>([
-    ['every name, since it cannot know them', {}, 200],
-    ['the names that the operator has given', { ALLOWED_HOSTS: 'slipway.default.svc, *.example.com' }, 421],
-  ])('answers under %s', async (_names, environment, statusOfOthers) => {
-    const other = await createTestApp({ HOST: '0.0.0.0', ...environment }, app.databaseUrl);
+  it('answers under the names that the operator has given, and to addresses', async () => {
+    const environment = { HOST: '0.0.0.0', ALLOWED_HOSTS: 'slipway.default.svc, *.example.com' };
+    const other = await createTestApp(environment, app.databaseUrl);
     const statusAt = async (host: string) => (await get(`${other.url}/health/live`, host)).status;
     const statuses = await Promise.all(
       ['slipway.default.svc:3000', 'a.example.com', '10.1.2.3:3000', 'evil.example'].map(statusAt),
     );
     await other.close();
 
-    expect(statuses).toEqual([200, 200, 200, statusOfOthers]);
+    expect(statuses).toEqual([200, 200, 200, 421]);
   });
 });
 
@@ -113,5 +119,66 @@ describe('other listeners on loopback', () => {
     } finally {
       await server.stop();
     }
+  });
+});
+
+describe('connections', () => {
+  it('an idle connection is closed by the proxy in front first, which would lose a request to us otherwise', async () => {
+    const agent = new Agent({ keepAlive: true });
+    const asked = httpRequest(`${app.url}/health/live`, { agent }).end();
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    response.resume();
+    agent.destroy();
+
+    const [, seconds] = /timeout=(\d+)/.exec(String(response.headers['keep-alive'])) ?? [];
+    expect(Number(seconds)).toBeGreaterThan(BALANCER_SECONDS);
+  });
+
+  it('clients that stall in a head, or in a small body, are disconnected', async () => {
+    const { hostname, port } = new URL(app.url);
+    const head = 'POST /oauth/device/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
+    const answers = await Promise.all(
+      ['', head, `${head}Content-Length: 20\r\n\r\n{`].map(async (said) => {
+        const socket = connect(Number(port), hostname);
+        socket.write(said);
+        return text(socket);
+      }),
+    );
+
+    expect(answers).toEqual([
+      expect.stringMatching(/^HTTP\/1\.1 408/),
+      expect.stringMatching(/^HTTP\/1\.1 408/),
+      '',
+    ]);
+  });
+
+  it('requests that a client sends ahead are answered in their order', async () => {
+    const { host, hostname, port } = new URL(app.url);
+    const socket = connect(Number(port), hostname);
+    const requests = AHEAD.map((path, index) => {
+      const last = index === AHEAD.length - 1 ? 'Connection: close\r\n' : '';
+      return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${last}\r\n`;
+    });
+    socket.write(requests.join(''));
+
+    const statuses = (await text(socket)).match(/(?<=HTTP\/1\.1 )\d{3}/g);
+    expect(statuses).toEqual(['200', '404', '200', '401', '200', '200']);
+  });
+
+  it('a cache that all clients share keeps no answer of the API for the next caller', async () => {
+    const document = (await (await fetch(`${app.url}/openapi.json`)).json()) as OpenAPIObject;
+    const kept: string[] = [];
+    for (const [path, { get: operation }] of Object.entries(document.paths)) {
+      if (operation !== undefined) {
+        const address = app.url + path.replaceAll(/\{\w+\}/g, '00000000-0000-4000-8000-000000000000');
+        const { status, headers, body } = await fetch(address, { headers: app.admin.headers });
+        await body?.cancel();
+        if (!ASKS_AGAIN.test(headers.get('cache-control') ?? '')) {
+          kept.push(`${status} ${path}`);
+        }
+      }
+    }
+
+    expect(kept).toEqual([]);
   });
 });

@@ -66,7 +66,10 @@ describe('a database that goes away', () => {
     await proxy.goAway();
 
     await Promise.all(requests.map(async (each) => isUnavailable(await send(each))));
-    isUnavailable(await request(app.url).get('/health/ready'));
+    const ready = await request(app.url).get('/health/ready');
+    isUnavailable(ready);
+    expect(ready.body.parts).toContainEqual(expect.objectContaining({ name: 'database', status: 'failed' }));
+    expect(ready.text).not.toContain(new URL(app.databaseUrl).port);
     await request(app.url).get('/health/live').expect(200);
   });
 

@@ -17,16 +17,17 @@ beforeAll(async () => {
 const CONVERSATION = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
 const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
 const SETTINGS = ['POST /api/settings', 'POST /api/v1/settings'];
-const GIT_PROVIDERS = ['POST /api/add-git-providers', 'POST /api/v1/secrets/git-providers'];
+const GIT_PROVIDERS = ['POST /api/add-git-providers'];
 const MESSAGES = [
   'POST /api/v1/app-conversations/{id}/send-message',
   'POST /api/v1/conversations/{id}/pending-messages',
 ];
-const STARTS = ['POST /api/v1/app-conversations', 'POST /api/v1/app-conversations/stream-start'];
-const UPDATES = ['PATCH /api/v1/app-conversations/{id}', 'PATCH /api/conversations/{id}'];
+const STARTS = ['POST /api/v1/app-conversations'];
+const UPDATES = ['PATCH /api/v1/app-conversations/{id}'];
 const HOOK = 'POST /api/v1/webhook-endpoints';
 const PROFILE = 'POST /api/v1/settings/profiles/{name}';
 
+// Of operations whose bodies are of one schema, one stands for all.
 /** Bodies that `npm run fuzz` found the document and the service to judge differently, and their neighbours. */
 const BODIES: [operations: string[], taken: (object | null)[], refused: object[]][] = [
   [
@@ -202,6 +203,71 @@ describe('what openapi.json says of a parameter', () => {
         service: response.status !== 422,
       }).toEqual({ value, document: verdict, service: verdict });
     }
+  });
+});
+
+const MANY_SETTINGS = {
+  language: 'de',
+  agent: 'CodeActAgent',
+  llm_model: 'openai/gpt-5.4',
+  llm_base_url: 'http://127.0.0.1:1/v1',
+  llm_api_key: 'a-key',
+  max_iterations: 7,
+  git_user_name: 'Grace',
+  search_api_key: 'another-key',
+  mcp_config: { stdio_servers: [{ name: 'files', command: 'npx' }] },
+  secrets_store: {
+    provider_tokens: { github: { token: 'ghp_0123456789012345678901234567890123456' } },
+    custom_secrets: { DEPLOY_TOKEN: 'a-secret-of-some-length' },
+  },
+};
+const OF_SETTINGS = /^(POST|PUT|PATCH) \/api\/(v1\/)?(settings|secrets|add-git-providers)/;
+
+async function ask(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+  const response = await fetch(`${service.url}${path}`, {
+    method,
+    headers: { ...service.admin.headers, 'Content-Type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  return (await response.json()) as Record<string, unknown>;
+}
+
+/** All that the routes of settings show, and what they hold back. */
+async function shown(): Promise<unknown> {
+  return {
+    flat: await ask('GET', '/api/settings'),
+    nested: await ask('GET', '/api/v1/settings'),
+    secrets: await ask('GET', '/api/v1/secrets/search'),
+    stored: await service.dataSource.query('SELECT provider, token FROM provider_tokens ORDER BY provider'),
+    values: await service.dataSource.query(
+      `SELECT name, value FROM custom_secrets WHERE name <> 'EXAMPLE_TOKEN' ORDER BY name`,
+    ),
+  };
+}
+
+describe('Execute with the body that Swagger UI prefills', () => {
+  it('changes no settings but the member that it names', async () => {
+    await ask('POST', '/api/settings', MANY_SETTINGS);
+    const before = await shown();
+    const changing = operations.filter(
+      ({ name, operation }) => OF_SETTINGS.test(name) && operation.requestBody,
+    );
+    for (const { name, operation } of changing) {
+      const [method = '', template = ''] = name.split(' ');
+      const path = (operation.parameters ?? []).reduce((text, parameter) => {
+        const { name: of, schema } = parameter as { name: string; schema: { example?: string } };
+        return text.replace(`{${of}}`, String(schema.example));
+      }, template);
+      const body = Object(operation.requestBody).content?.['application/json'];
+      const examples: unknown[] = Object.values(Object(body?.examples)).map((each) => Object(each).value);
+      await ask(method, path, body?.example ?? examples[0]);
+    }
+    await ask('DELETE', '/api/v1/settings/profiles/example');
+    await ask('DELETE', '/api/v1/secrets/EXAMPLE_TOKEN');
+
+    expect(changing.length).toBeGreaterThan(8);
+    const inEnglish = JSON.parse(JSON.stringify(before).replaceAll('"language":"de"', '"language":"en"'));
+    expect(await shown()).toEqual(inEnglish);
   });
 });
 

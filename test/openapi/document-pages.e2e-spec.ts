@@ -3,7 +3,6 @@ import { IncomingMessage, request as httpRequest } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { describe, expect, it } from '@jest/globals';
-import { jsonAt } from '@slipway/common/json-access.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const UNPACK: Record<string, (body: Buffer) => Buffer> = {
@@ -112,17 +111,5 @@ describe('the OpenAPI document and its pages', () => {
     '/docs-json',
   ])('has nothing at %s, which no page loads', async (path) => {
     expect((await get(path)).status).toBe(404);
-  });
-});
-
-describe('the OpenAPI document of a service that is reached by https', () => {
-  const app = useTestApp({ PUBLIC_URL: 'https://slipway.example.com' });
-
-  it("names the session's cookie as it is there", async () => {
-    const document: unknown = await (await fetch(`${app.url}/openapi.json`)).json();
-    expect(jsonAt(document, 'components', 'securitySchemes', 'SessionCookie')).toMatchObject({
-      name: '__Host-slipway_session',
-      description: expect.stringContaining('`__Host-slipway_session` by https, else `slipway_session`'),
-    });
   });
 });

@@ -1,15 +1,12 @@
-import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { exampleOf } from '../../src/common/openapi/openapi-document.js';
 import type { DocumentedOperation, Operation, Schema, Schemas } from '../../src/common/openapi/operations.js';
 import { WEBHOOK_EVENT_TYPES } from '../../src/outbound-webhooks/webhook-event.js';
-import { SETTINGS_EXAMPLES } from '../../src/settings/flat/settings.controller.js';
-import { SettingsDto } from '../../src/settings/flat/settings.dto.js';
 import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/settings/secrets/git-tokens.dto.js';
 import { STOCK_EVENTS } from '../fakes/stock-agent-samples.js';
 import { parseBody } from '../support/body-problems.js';
-import { resolvedOperations, wholeSchemas } from '../support/resolved-document.js';
+import { committedDocument, resolvedOperations, wholeSchemas } from '../support/resolved-document.js';
 import { schemaProblems, type JsonSchema } from '../support/schema-problems.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -39,19 +36,8 @@ beforeAll(async () => {
 const GIT_PROVIDER_OPERATIONS = ['POST /api/add-git-providers', 'POST /api/v1/secrets/git-providers'];
 
 describe('openapi.json', () => {
-  it('is OpenAPI 3.1 for version 0.53.0 of the API, open unless an operation says otherwise', () => {
-    expect(document).toMatchObject({
-      openapi: '3.1.0',
-      info: { title: 'Slipway', version: '0.53.0' },
-      servers: [{ url: '/' }, { url: 'http://127.0.0.1:3000' }],
-      security: [],
-      components: {
-        securitySchemes: {
-          APIKeyHeader: { type: 'apiKey', in: 'header', name: 'X-Session-API-Key' },
-          SessionCookie: { type: 'apiKey', in: 'cookie', name: 'slipway_session' },
-        },
-      },
-    });
+  it('is as it is served (npm run openapi writes it)', () => {
+    expect(document).toEqual(committedDocument());
   });
 
   it('describes every operation, under a name of its own', () => {
@@ -82,10 +68,6 @@ describe('openapi.json', () => {
       named.map(({ name }) => name),
     );
     expect(named).toHaveLength(3);
-  });
-
-  it('tells the version of the API from that of the product', () => {
-    expect(document.info.description).toMatch(/0\.53\.0 is the version of the API.*`GET \/server_info`/s);
   });
 
   it('has short names, except where clients of OpenHands know a longer one', () => {
@@ -159,18 +141,6 @@ describe('openapi.json', () => {
 
     expect(parts.filter((part) => !references.has(part))).toEqual([]);
     expect([...references].filter((reference) => !parts.includes(String(reference)))).toEqual([]);
-  });
-
-  it('writes the example of an answer out only where it is not the one of its schema', () => {
-    const whole = wholeSchemas(schemas as Schemas);
-    const repeated = operations.flatMap(({ name, operation }) =>
-      mediaOf(operation)
-        .filter(({ place, media }) => place !== 'body' && media.example !== undefined)
-        .filter(({ media }) => isDeepStrictEqual(media.example, exampleOf(media.schema as Schema, whole)))
-        .map(({ place }) => `${name} ${place}`),
-    );
-
-    expect(repeated).toEqual([]);
   });
 
   it('has one choice of schemas at a place, and no classes of JavaScript', () => {
@@ -310,17 +280,11 @@ describe('openapi.json', () => {
     expect(sent.filter(({ operation }) => operation.tags?.some((tag) => ofRoutes.has(tag)))).toEqual([]);
   });
 
-  it.each([
-    ['settings', SettingsDto, SETTINGS_EXAMPLES],
-    ['git providers', AddGitProvidersDto, ADD_GIT_PROVIDERS_EXAMPLES],
-  ])(
-    'shows bodies of %s that the rules accept',
-    async (_name, dto, examples: Record<string, { value: object }>) => {
-      for (const { value } of Object.values(examples)) {
-        expect(await parseBody(dto, JSON.stringify(value))).toBeInstanceOf(dto);
-      }
-    },
-  );
+  it('shows bodies of git providers that the rules accept', async () => {
+    for (const { value } of Object.values(ADD_GIT_PROVIDERS_EXAMPLES)) {
+      expect(await parseBody(AddGitProvidersDto, JSON.stringify(value))).toBeInstanceOf(AddGitProvidersDto);
+    }
+  });
 
   it('shows bodies and queries that the service takes, and answers as documented', async () => {
     const calls = operations

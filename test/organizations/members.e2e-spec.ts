@@ -36,10 +36,14 @@ beforeEach(async () => {
     .set(owner.headers)
     .send({ is_admin: true })
     .expect(200);
-  const issued = { userId: admin.id, name: 'all', expiresAt: null, scopes: null };
-  const { key } = await app.app.get(ApiKeysService).issue(issued);
-  admin = { ...admin, key, headers: { 'X-Session-API-Key': key } };
+  admin = await withAllScopes(admin);
 });
+
+async function withAllScopes(user: TestUser): Promise<TestUser> {
+  const issued = { userId: user.id, name: 'all', expiresAt: null, scopes: null };
+  const { key } = await app.app.get(ApiKeysService).issue(issued);
+  return { ...user, key, headers: { 'X-Session-API-Key': key } };
+}
 
 function ask(user: TestUser, method: 'get' | 'post' | 'patch' | 'delete', path: string): Test {
   return request(app.url)[method](path).set(user.headers);
@@ -50,17 +54,6 @@ async function roleOf(user: TestUser): Promise<string> {
 }
 
 describe('the organization of the installation', () => {
-  it('is current and comes first, without a word', async () => {
-    const { body } = await ask(member, 'get', '/api/organizations').expect(200);
-    expect(body).toMatchObject({
-      items: [
-        { id: INSTALLATION_ORGANIZATION_ID, is_personal: false },
-        { id: member.id, is_personal: true },
-      ],
-      current_org_id: INSTALLATION_ORGANIZATION_ID,
-    });
-  });
-
   it('is picked by X-Org-Id, as the personal one is', async () => {
     const current = async (id: string): Promise<unknown> =>
       (await ask(member, 'get', '/api/organizations').set('X-Org-Id', id).expect(200)).body.current_org_id;
@@ -109,10 +102,13 @@ describe('the organization of the installation', () => {
   });
 
   it('shows of a personal organization its user alone', async () => {
-    const { body } = await ask(member, 'get', `/api/organizations/${member.id}/members`).expect(200);
-    expect(body.items).toMatchObject([{ user_id: member.id, role: 'owner' }]);
+    const { body: own } = await ask(member, 'get', `/api/organizations/${member.id}/members`).expect(200);
+    expect(own.items).toMatchObject([{ user_id: member.id, role: 'owner' }]);
     await ask(member, 'get', `/api/organizations/${member.id}/members/${admin.id}`).expect(404);
-    await ask(member, 'get', `/api/organizations/${admin.id}/members`).expect(404);
+    for (const path of ['me', 'members', 'profiles', 'profiles/fast']) {
+      const { body } = await ask(member, 'get', `/api/organizations/${admin.id}/${path}`).expect(404);
+      expect(body.detail).toBe('There is no organization with this id.');
+    }
     await ask(owner, 'patch', `/api/organizations/${owner.id}/members/${member.id}`)
       .send({ role: 'admin' })
       .expect(404);
@@ -120,18 +116,9 @@ describe('the organization of the installation', () => {
 
   it.each([
     ['post', '/api/organizations'],
-    ['get', ORG],
     ['delete', ORG],
-    ['get', `${ORG}/members/count`],
-    ['get', `${ORG}/members/financial`],
     ['post', `${ORG}/members/invite`],
     ['post', `${ORG}/switch`],
-    ['get', `${ORG}/git-claims`],
-    ['get', `${ORG}/budgets`],
-    ['post', `${ORG}/budgets/adoption`],
-    ['get', `${ORG}/conversations/usage-stats`],
-    ['get', `${ORG}/conversations/export`],
-    ['get', `${ORG}/provider-connections`],
   ] as const)('says what of the peer is not offered: %s %s', async (method, path) => {
     const { body } = await ask(owner, method, path).expect(501);
     expect(body.code).toBe('not_offered');
@@ -232,26 +219,9 @@ describe('a role', () => {
     });
   });
 
-  it.each([null, 'root', undefined])('is one of four, so not %p', async (role) => {
-    await give(owner, member, role).expect(422);
-  });
-
   it('is unknown where there is no such member', async () => {
     await ask(owner, 'patch', `${ORG}/members/${randomUUID()}`).send({ role: 'admin' }).expect(404);
     await ask(owner, 'patch', `${ORG}/members/x`).send({ role: 'admin' }).expect(422);
-  });
-
-  it('needs a key with the scope admin', async () => {
-    const scopes = ['read', 'run', 'settings'] as const;
-    const { key } = await app.app
-      .get(ApiKeysService)
-      .issue({ userId: owner.id, name: 'work', expiresAt: null, scopes: [...scopes] });
-    const answer = await request(app.url)
-      .patch(`${ORG}/members/${member.id}`)
-      .set('X-Session-API-Key', key)
-      .send({ role: 'viewer' })
-      .expect(403);
-    expect(answer.body.scope).toBe('admin');
   });
 
   it('of an owner does not come back with that of an administrator', async () => {
@@ -271,54 +241,26 @@ describe('a role', () => {
 });
 
 describe('a member', () => {
-  it('who is an owner is removed by the first of two who remove each other', async () => {
-    const rival = await app.createUser();
-    await app.dataSource.query('UPDATE users SET is_admin = true, is_owner = true WHERE id = ANY ($1)', [
-      [admin.id, rival.id],
-    ]);
-    const { key } = await app.app
-      .get(ApiKeysService)
-      .issue({ userId: rival.id, name: 'all', expiresAt: null, scopes: null });
-    const asRival = { ...rival, headers: { 'X-Session-API-Key': key } };
-    const answers = await app.dataSource.transaction(async (manager) => {
-      await manager.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [owner.id]);
-      const asked = Promise.all([
-        ask(admin, 'delete', `${ORG}/members/${rival.id}`),
-        ask(asRival, 'delete', `${ORG}/members/${admin.id}`),
-      ]);
-      await untilBlocked(app.dataSource, 2);
-      return { asked };
-    });
-
-    const statuses = (await answers.asked).map(({ status }) => status);
-    expect(statuses).toHaveLength(2);
-    expect(statuses).toEqual(expect.arrayContaining([200, 403]));
-    const left = await app.dataSource.query('SELECT id FROM users WHERE id = ANY ($1)', [
-      [admin.id, rival.id],
-    ]);
-    expect(left).toHaveLength(1);
-  });
-
   it.each([
-    ['disabled', 'post', '/disable', undefined],
-    ['made a member', 'patch', '', { is_admin: false }],
-    ['removed', 'delete', '', undefined],
+    ['an administrator', 'disabled', 'post', '/api/v1/users', '/disable', undefined],
+    ['an administrator', 'made a member', 'patch', '/api/v1/users', '', { is_admin: false }],
+    ['an administrator', 'removed', 'delete', '/api/v1/users', '', undefined],
+    ['an owner', 'removed', 'delete', `${ORG}/members`, '', undefined],
   ] as const)(
-    'who is an administrator is %s by the first of two who do so to each other',
-    async (_what, method, path, body) => {
-      const rival = await app.createUser();
-      await app.dataSource.query('UPDATE users SET is_admin = true WHERE id = $1', [rival.id]);
-      const { key } = await app.app
-        .get(ApiKeysService)
-        .issue({ userId: rival.id, name: 'all', expiresAt: null, scopes: null });
-      const asRival = { ...rival, headers: { 'X-Session-API-Key': key } };
+    'who is %s is %s by the first of two who do so to each other',
+    async (role, _what, method, users, action, body) => {
+      const rival = await withAllScopes(await app.createUser());
+      const both = [admin.id, rival.id];
+      await app.dataSource.query('UPDATE users SET is_admin = true, is_owner = $2 WHERE id = ANY ($1)', [
+        both,
+        role === 'an owner',
+      ]);
       const { asked } = await app.dataSource.transaction(async (manager) => {
         await manager.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [owner.id]);
-        const both = [
-          ask(admin, method, `/api/v1/users/${rival.id}${path}`).send(body),
-          ask(asRival, method, `/api/v1/users/${admin.id}${path}`).send(body),
-        ];
-        const answers = Promise.all(both);
+        const answers = Promise.all([
+          ask(admin, method, `${users}/${rival.id}${action}`).send(body),
+          ask(rival, method, `${users}/${admin.id}${action}`).send(body),
+        ]);
         await untilBlocked(app.dataSource, 2);
         return { asked: answers };
       });
@@ -326,6 +268,8 @@ describe('a member', () => {
       const statuses = (await asked).map(({ status }) => status);
       expect(statuses.filter((status) => status === 403)).toHaveLength(1);
       expect(statuses.filter((status) => status < 300)).toHaveLength(1);
+      const left = await app.dataSource.query('SELECT FROM users WHERE id = ANY ($1)', [both]);
+      expect(left).toHaveLength(method === 'delete' ? 1 : 2);
     },
   );
 
@@ -420,8 +364,6 @@ describe('conversations of all members', () => {
     );
     expect(found).not.toHaveProperty('session_api_key');
     expect(found).not.toHaveProperty('conversation_url');
-    await ask(member, 'get', `${ORG}/conversations`).expect(403);
-    await ask(member, 'get', `${ORG}/conversations/stats`).expect(403);
   });
 
   it('are found by title, owner and state', async () => {
@@ -488,6 +430,5 @@ describe('conversations of all members', () => {
     await ask(admin, 'post', `${ORG}/conversations/${id}/stop`).expect(409);
     await ask(admin, 'post', `${ORG}/conversations/${randomUUID()}/stop`).expect(404);
     await ask(admin, 'post', `/api/organizations/${admin.id}/conversations/${id}/stop`).expect(404);
-    await ask(member, 'post', `${ORG}/conversations/${id}/stop`).expect(403);
   });
 });

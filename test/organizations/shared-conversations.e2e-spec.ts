@@ -272,23 +272,6 @@ describe('a shared conversation', () => {
     }
     await ask('owner', 'delete', `${LIST}/${later}`).expect(200);
   });
-
-  it('needs the scope of the route as one of the own', async () => {
-    const keyOf = async (scope: Scope): Promise<Record<string, string>> => {
-      const issued = { userId: users.member.id, name: scope, expiresAt: null, scopes: [scope] };
-      return { 'X-Session-API-Key': (await app.app.get(ApiKeysService).issue(issued)).key };
-    };
-    const path = `/api/v1/conversation/${shared}/events/search`;
-    await request(app.url)
-      .get(path)
-      .set(await keyOf('read'))
-      .expect(200);
-    const { body } = await request(app.url)
-      .get(path)
-      .set(await keyOf('run'))
-      .expect(403);
-    expect(body.scope).toBe('read');
-  });
 });
 
 describe('a private conversation', () => {
@@ -370,11 +353,6 @@ describe('sharing', () => {
     await ask('member', 'get', `/api/v1/conversation/${id}/events/search`).expect(404);
     expect(await listed('member')).not.toContain(id);
     await ask('owner', 'delete', `${LIST}/${id}`).expect(200);
-  });
-
-  it.each([null, 'public', ''])('takes one of two words, so not %p', async (visibility) => {
-    await ask('owner', 'patch', `${LIST}/${hidden}`).send({ visibility }).expect(422);
-    await ask('owner', 'post', LIST).send({ visibility }).expect(422);
   });
 
   it('is asked for by a start, of which a viewer makes none', async () => {

@@ -1,17 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type request from 'supertest';
-import {
-  type ClaimedDelivery,
-  WebhookDeliveryRepository,
-} from '../../src/outbound-webhooks/webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from '../../src/outbound-webhooks/webhook-delivery.worker.js';
 import { ATTEMPT_TIMEOUT_MS } from '../../src/outbound-webhooks/webhook.sender.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { Gate } from '../support/gate.js';
 import { until } from '../support/until.js';
-import { announceDeliveries, WebhooksClient } from '../support/webhooks-client.js';
+import { WebhooksClient } from '../support/webhooks-client.js';
 
 const KEPT = 100;
 /** Without those for users who have nothing under way. */
@@ -122,42 +118,6 @@ describe('users', () => {
 
     // It was published last, and did not wait for its turn.
     expect(before).toBeLessThan(theirs.length);
-  });
-
-  it('take turns: of many that wait, each has as many under way as another, first who has waited longest', async () => {
-    receiver.injectFault({ kind: 'hang' });
-    const users = await Promise.all(Array.from({ length: 5 }, async () => app.createUser()));
-    const now = app.clock.now();
-    const waits = users.flatMap((other, index) =>
-      Array.from({ length: OF_A_USER }, async (_none, count) => {
-        const [id] = await add(await create(`/${index}`, {}, other), ['pending']);
-        const due = new Date(now + (count + 1) * 60_000 - index * 1000);
-        await app.dataSource.query('UPDATE webhook_deliveries SET next_attempt_at = $1 WHERE id = $2', [
-          due,
-          id,
-        ]);
-      }),
-    );
-    await Promise.all(waits);
-    // Requests arrive in another order, and slow ones make room for others: what counts is who is claimed first.
-    const { leases } = app.app.get(WebhookDeliveryRepository);
-    const claim = leases.take.bind(leases);
-    const claims: ClaimedDelivery[][] = [];
-    const spy = jest.spyOn(leases, 'take').mockImplementation(async (...work) => {
-      const claimed = await claim(...work);
-      claims.push(claimed.rows);
-      return claimed;
-    });
-    app.clock.advance(3_600_000);
-    await announceDeliveries(app);
-    await until(() => claims.some(({ length }) => length > 0));
-    spy.mockRestore();
-
-    const first = claims.find(({ length }) => length > 0) ?? [];
-    const turns = (place: number) => Math.floor((first.length + place) / users.length);
-    const ofUser = (id: string) => first.filter(({ userId }) => userId === id).length;
-    expect(first.length).toBeGreaterThan(2 * users.length);
-    expect(users.map(({ id }) => ofUser(id))).toEqual(users.map((_user, index) => turns(index)));
   });
 });
 

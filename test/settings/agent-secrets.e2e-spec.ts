@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { type AgentSecret, AgentSecretsReader } from '../../src/settings/secrets/agent-secrets.reader.js';
-import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
@@ -110,24 +109,6 @@ describe('AgentSecretsReader', () => {
     expect([...(await secrets()).keys()]).toEqual([]);
     await expect(reader.find(user.id, 'GITLAB_TOKEN')).rejects.toMatchObject({
       code: 'invalid_git_token',
-    });
-  });
-
-  it('gives the keys of the settings', async () => {
-    const settings = app.app.get(SettingsRepository);
-    const nothing = { llm_api_key: null, search_api_key: null, sandbox_api_key: null };
-    expect((await settings.loadWithKeys(user.id)).keys).toEqual(nothing);
-
-    await request(app.url)
-      .post('/api/settings')
-      .set(user.headers)
-      .send({ llm_api_key: 'llm-key', sandbox_api_key: 'sandbox-key' })
-      .expect(200);
-
-    expect((await settings.loadWithKeys(user.id)).keys).toEqual({
-      ...nothing,
-      llm_api_key: 'llm-key',
-      sandbox_api_key: 'sandbox-key',
     });
   });
 });

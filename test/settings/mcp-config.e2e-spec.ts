@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { toDto } from '../../src/common/validation/field.js';
 import { McpConfigDto } from '../../src/settings/mcp/mcp-config.dto.js';
-import {
-  MCP_CONFIG_ENCRYPTED_COLUMNS,
-  McpConfigRepository,
-} from '../../src/settings/mcp/mcp-config.repository.js';
+import { McpConfigRepository } from '../../src/settings/mcp/mcp-config.repository.js';
 import { McpConfigService } from '../../src/settings/mcp/mcp-config.service.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
 import { untilBlocked } from '../support/until-blocked.js';
 import { commandServer, remoteServer } from '../support/sample-tool-servers.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const SSE_URL = 'https://sse.example.com';
 const MASK = '**********';
@@ -49,19 +45,11 @@ const CLEAR = [
 ];
 
 describe('MCP configuration', () => {
-  let app: TestApp;
+  const app = useTestApp({ OUTBOUND_ALLOWLIST: '*.example.com,*.allowed.example,http://127.0.0.1:9101' });
   let client: SettingsClient;
-
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
 
   beforeEach(async () => {
     client = new SettingsClient(app, await app.createUser());
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   const read = async (): ReturnType<McpConfigRepository['read']> =>
@@ -162,12 +150,6 @@ describe('MCP configuration', () => {
     expect(await read()).toBeNull();
   });
 
-  it('has three lists even when none was given', async () => {
-    await client.store({ mcp_config: {} });
-
-    expect(await shown()).toEqual({ sse_servers: [], stdio_servers: [], shttp_servers: [] });
-  });
-
   it('never takes a secret from another user', async () => {
     await client.store({ mcp_config: CONFIG });
     const other = new SettingsClient(app, await app.createUser());
@@ -192,54 +174,28 @@ describe('MCP configuration', () => {
     expect(await read()).toMatchObject([{ apiKey: 'hush-newest' }]);
   });
 
-  it('keeps secrets encrypted, each in its place', async () => {
-    await client.store({ mcp_config: CONFIG });
-
-    expect(await client.dump()).not.toMatch(/hush-/);
-    const [place] = MCP_CONFIG_ENCRYPTED_COLUMNS;
-    const [row] = await app.dataSource.query<[{ user_id: string; secrets: string }]>(
-      'SELECT user_id, secrets FROM mcp_configs WHERE user_id = $1',
-      [client.user.id],
-    );
-    expect(app.app.get(SecretCipher).decrypt(row.secrets, place?.binding(row) ?? '')).toContain('hush-sse');
-  });
-
   describe('with OUTBOUND_ALLOWLIST', () => {
-    let guarded: TestApp;
-
-    beforeAll(async () => {
-      guarded = await createTestApp({ OUTBOUND_ALLOWLIST: '*.allowed.example,http://127.0.0.1:9101' });
-    });
-
-    afterAll(async () => {
-      await guarded.close();
-    });
-
     it('accepts allowed servers', async () => {
-      const guest = new SettingsClient(guarded, guarded.user);
-      await guest.store({
+      await client.store({
         llm_base_url: 'https://llm.allowed.example/v1',
         mcp_config: { sse_servers: ['wss://a.allowed.example'], shttp_servers: ['ws://127.0.0.1:9101/x'] },
       });
 
-      expect(await guest.stored()).toMatchObject({ llm_base_url: 'https://llm.allowed.example/v1' });
-      expect((await guest.post({ llm_base_url: '' })).status).toBe(200);
+      expect(await client.stored()).toMatchObject({ llm_base_url: 'https://llm.allowed.example/v1' });
+      expect((await client.post({ llm_base_url: '' })).status).toBe(200);
     });
 
     it('names every other server', async () => {
-      const response = await request(guarded.url)
-        .post('/api/settings')
-        .set(guarded.user.headers)
-        .send({
-          mcp_config: {
-            sse_servers: ['https://a.allowed.example', 'https://169.254.169.254/'],
-            shttp_servers: ['ws://a.allowed.example'],
-          },
-          llm_base_url: 'https://llm.example.com',
-        });
+      const { status, body } = await client.post({
+        mcp_config: {
+          sse_servers: ['https://a.allowed.example', 'https://169.254.169.254/'],
+          shttp_servers: ['ws://a.allowed.example'],
+        },
+        llm_base_url: 'https://llm.other.example',
+      });
 
-      expect(response.status).toBe(422);
-      expect(response.body).toMatchObject({
+      expect(status).toBe(422);
+      expect(body).toMatchObject({
         detail: [
           { loc: ['body', 'llm_base_url'], type: 'value_error' },
           { loc: ['body', 'mcp_config', 'sse_servers', '1', 'url'], type: 'value_error' },
@@ -249,12 +205,11 @@ describe('MCP configuration', () => {
     });
 
     it('is asked by every way in', async () => {
-      const response = await request(guarded.url)
+      await request(app.url)
         .post('/api/add-git-providers')
-        .set(guarded.user.headers)
-        .send({ mcp_config: { sse_servers: ['https://other.example'] } });
-
-      expect(response.status).toBe(422);
+        .set(client.user.headers)
+        .send({ mcp_config: { sse_servers: ['https://other.example'] } })
+        .expect(422);
     });
   });
 });

@@ -330,96 +330,61 @@ describe('/api/v1/settings', () => {
     expect(await flat.stored()).toMatchObject({ agent: 'CodeActAgent' });
   });
 
+  const agent = (members: object): object => ({ agent_settings_diff: members });
+  const llm = (members: object): object => agent({ llm: members });
+  const tools = (servers: object): object => agent({ mcp_config: servers });
   it.each<[object, string[]]>([
-    [{ agent_settings: {} }, ['body.agent_settings value_error']],
-    [{ conversation_settings: {}, language: 'en' }, ['body.conversation_settings value_error']],
-    [{ agent_settings_diff: 5 }, ['body.agent_settings_diff dict_type']],
-    [{ agent_settings_diff: { llm: 5 } }, ['body.agent_settings_diff.llm dict_type']],
+    [{ agent_settings: {} }, ['agent_settings value_error']],
+    [{ conversation_settings: {}, language: 'en' }, ['conversation_settings value_error']],
+    [{ agent_settings_diff: 5 }, ['agent_settings_diff dict_type']],
+    [agent({ llm: 5 }), ['agent_settings_diff.llm dict_type']],
     [
-      { agent_settings_diff: { agent_context: { load_memory: 'yes' } } },
-      ['body.agent_settings_diff.agent_context.load_memory bool_type'],
+      agent({ agent_context: { load_memory: 'yes' } }),
+      ['agent_settings_diff.agent_context.load_memory bool_type'],
     ],
-    [{ language: 5 }, ['body.language string_type']],
+    [{ language: 5 }, ['language string_type']],
     [
-      { agent_settings_diff: { llm: { model: 5, temperature: 'abc', timeout: -5 } } },
+      llm({ model: 5, temperature: 'abc', timeout: -5 }),
       [
-        'body.agent_settings_diff.llm.model string_type',
-        'body.agent_settings_diff.llm.temperature float_type',
-        'body.agent_settings_diff.llm.timeout greater_than_equal',
+        'agent_settings_diff.llm.model string_type',
+        'agent_settings_diff.llm.temperature float_type',
+        'agent_settings_diff.llm.timeout greater_than_equal',
       ],
     ],
-    [
-      { agent_settings_diff: { llm: { base_url: 'ftp://x' } } },
-      ['body.agent_settings_diff.llm.base_url value_error'],
-    ],
-    [
-      { agent_settings_diff: { llm: { aws_secret_access_key: MASK } } },
-      ['body.agent_settings_diff.llm.aws_secret_access_key value_error'],
-    ],
+    [llm({ base_url: 'ftp://x' }), ['agent_settings_diff.llm.base_url value_error']],
+    [llm({ aws_session_token: MASK }), ['agent_settings_diff.llm.aws_session_token value_error']],
     [
       { conversation_settings_diff: { max_iterations: 0, security_analyzer: 'invariant' } },
       [
-        'body.conversation_settings_diff.max_iterations greater_than_equal',
-        'body.conversation_settings_diff.security_analyzer literal_error',
+        'conversation_settings_diff.max_iterations greater_than_equal',
+        'conversation_settings_diff.security_analyzer literal_error',
       ],
     ],
-    [{ agent_settings_diff: { agent_kind: 'x' } }, ['body.agent_settings_diff.agent_kind literal_error']],
+    [agent({ agent_kind: 'x' }), ['agent_settings_diff.agent_kind literal_error']],
     [
-      {
-        agent_settings_diff: {
-          mcp_config: {
-            a: { url: 'nowhere' },
-            b: 5,
-            c: { command: 'a b' },
-            d: { command: 'a', tools: 'all' },
-          },
-        },
-      },
+      tools({ a: { url: 'nowhere' }, b: 5, c: { command: 'a b' }, d: { command: 'a', tools: 'all' } }),
       [
-        'body.agent_settings_diff.mcp_config.b dict_type',
-        'body.agent_settings_diff.mcp_config.a.url value_error',
-        'body.agent_settings_diff.mcp_config.c.command value_error',
-        'body.agent_settings_diff.mcp_config.d.tools value_error',
+        'agent_settings_diff.mcp_config.b dict_type',
+        'agent_settings_diff.mcp_config.a.url value_error',
+        'agent_settings_diff.mcp_config.c.command value_error',
+        'agent_settings_diff.mcp_config.d.tools value_error',
       ],
     ],
     [
-      { agent_settings_diff: { mcp_config: { a: { url: 'https://a.example', headers: { A: MASK } } } } },
-      ['body.agent_settings_diff.mcp_config.a.headers.A value_error'],
+      tools({ a: { url: 'https://a.example', headers: { A: MASK } } }),
+      ['agent_settings_diff.mcp_config.a.headers.A value_error'],
     ],
     [
-      {
-        agent_settings_diff: {
-          mcp_config: { a: { url: 'https://a.example', auth: { strategy: 'oauth2' } } },
-        },
-      },
-      ['body.agent_settings_diff.mcp_config.a.auth value_error'],
+      tools({ a: { url: 'https://a.example', auth: { strategy: 'oauth2' } } }),
+      ['agent_settings_diff.mcp_config.a.auth value_error'],
     ],
   ])('refuses %j and stores nothing of it', async (body, expected) => {
-    expect(await problems({ git_user_name: 'Ada', ...body })).toEqual(expected);
+    expect(await problems({ git_user_name: 'Ada', ...body })).toEqual(expected.map((at) => `body.${at}`));
     await notStored();
-  });
-
-  it('has room for a MiB of tool servers, whatever comes with one request', async () => {
-    const server = (): object => ({
-      command: 'npx',
-      args: Array.from({ length: 60 }, () => 'x'.repeat(10_000)),
-    });
-    await store({ agent_settings_diff: { mcp_config: { first: server() } } });
-
-    expect(await problems({ agent_settings_diff: { mcp_config: { second: server() } } })).toEqual([
-      'body.agent_settings_diff.mcp_config value_error',
-    ]);
   });
 
   it('has room for 64 KiB of what has no column', async () => {
     expect(await problems({ anything: 'x'.repeat(70_000) })).toEqual(['body value_error']);
-  });
-
-  it('takes no number of steps that its column cannot hold', async () => {
-    await store({ conversation_settings_diff: { max_iterations: 2 ** 31 - 1 } });
-    expect(await problems({ conversation_settings_diff: { max_iterations: 2 ** 31 } })).toEqual([
-      'body.conversation_settings_diff.max_iterations less_than_equal',
-    ]);
   });
 
   it('lets no member reach a prototype', async () => {
@@ -448,14 +413,6 @@ describe('/api/v1/settings', () => {
 
     expect(await second).toBe(200);
     expect(await shown()).toMatchObject({ first: 1, second: 2 });
-  });
-
-  it('belongs to one user', async () => {
-    await store({ agent_settings_diff: { llm: { model: 'm', temperature: 1 } } });
-    user = await app.createUser();
-
-    expect((await shown()).agent_settings['llm']).toMatchObject({ model: null, temperature: null });
-    await notStored();
   });
 
   it('describes what can be set', async () => {

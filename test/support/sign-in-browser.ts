@@ -1,5 +1,15 @@
 import request from 'supertest';
 
+/** Headers of a session that is begun with a key. */
+export async function sessionOf(
+  url: string,
+  key: string,
+): Promise<{ Cookie: string; 'X-CSRF-Token': string }> {
+  const { body, headers } = await request(url).post('/auth/key').send({ key }).expect(200);
+  const [cookie = ''] = [headers['set-cookie'] ?? []].flat();
+  return { Cookie: cookie.replace(/;.*/, ''), 'X-CSRF-Token': body.csrf_token };
+}
+
 /** A browser that signs in: keeps cookies, and goes to the issuer and back. */
 export class SignInBrowser {
   readonly cookies = new Map<string, string>();

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { ROOT_CONTEXT } from '@opentelemetry/api';
 import request from 'supertest';
@@ -8,57 +8,44 @@ import { parseConfig } from '../../src/config/load-config.js';
 import { Metrics } from '../../src/observability/metrics.js';
 import { OtlpExport } from '../../src/observability/otlp-export.js';
 import { FakeOtlpCollector } from '../fakes/fake-otlp-collector.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
 
 const isMeasuring = () => tracer().startSpan('work').isRecording();
 const SEARCH = '/api/v1/sandboxes/search';
 
-describe.each(['http/protobuf', 'http/json'])('export by %s', (protocol) => {
-  let collector: FakeOtlpCollector;
-  let app: TestApp;
-
-  beforeAll(async () => {
-    collector = await FakeOtlpCollector.start();
-    app = await createTestApp({
+it.each(['http/protobuf', 'http/json'])(
+  'exports spans, the metrics that Prometheus has, and what is left at the stop, by %s',
+  async (protocol) => {
+    const collector = await FakeOtlpCollector.start();
+    const app = await createTestApp({
       OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.origin}/`,
       OTEL_EXPORTER_OTLP_HEADERS: 'X-Collector-Key=key%2C4217',
       OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
       OTEL_SERVICE_NAME: 'slipway-test',
-      OTEL_BSP_SCHEDULE_DELAY: '20',
       OTEL_METRIC_EXPORT_INTERVAL: '100',
     });
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await collector.close();
-  });
-
-  it('sends spans with the headers of the operator', async () => {
-    await request(app.url).get(SEARCH).set(app.user.headers).expect(200);
-    await until(() => collector.named(`GET ${SEARCH}`).length > 0);
-
-    expect(collector.named(`GET ${SEARCH}`)[0]).toMatchObject({
-      service: 'slipway-test',
-      kind: 2,
-      attributes: { 'http.request.method': 'GET', 'http.route': SEARCH },
-    });
-    const sent = collector.server.requests.find(({ path }) => path === '/v1/traces');
-    expect(sent?.headers).toMatchObject({
-      'x-collector-key': 'key,4217',
-      'content-type': protocol === 'http/json' ? 'application/json' : 'application/x-protobuf',
-    });
-  });
-
-  it('sends the metrics that Prometheus has', async () => {
     const counted = () =>
       collector.metrics
         .get('slipway_http_request_duration_seconds')
         ?.points.find(({ attributes }) => attributes['route'] === SEARCH)?.point;
     await request(app.url).get(SEARCH).set(app.user.headers).expect(200);
     await until(() => counted() !== undefined);
+    await app.close();
+    await collector.close();
 
+    expect(collector.named(`GET ${SEARCH}`)).toMatchObject([
+      {
+        service: 'slipway-test',
+        kind: 2,
+        attributes: { 'http.request.method': 'GET', 'http.route': SEARCH },
+      },
+    ]);
+    const sent = collector.server.requests.find(({ path }) => path === '/v1/traces');
+    expect(sent?.headers).toMatchObject({
+      'x-collector-key': 'key,4217',
+      'content-type': protocol === 'http/json' ? 'application/json' : 'application/x-protobuf',
+    });
     const counts = jsonList(counted(), 'bucketCounts').map(Number);
     expect(counts.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(1);
     expect(counts).toHaveLength(jsonList(counted(), 'explicitBounds').length + 1);
@@ -66,19 +53,8 @@ describe.each(['http/protobuf', 'http/json'])('export by %s', (protocol) => {
     expect(collector.metrics.get('process_cpu_seconds_total')?.kind).toBe('sum');
     expect(collector.metrics.get('slipway_sandboxes')?.kind).toBe('gauge');
     expect(collector.metrics.get('slipway_telemetry_dropped_spans')?.points).toHaveLength(3);
-  });
-
-  it('sends what is left at the stop', async () => {
-    const late = await createTestApp(
-      { OTEL_EXPORTER_OTLP_ENDPOINT: collector.origin, OTEL_EXPORTER_OTLP_PROTOCOL: protocol },
-      app.databaseUrl,
-    );
-    await request(late.url).get('/api/v1/sandbox-specs/search').set(app.user.headers).expect(200);
-    await late.close();
-
-    expect(collector.named('GET /api/v1/sandbox-specs/search')).toHaveLength(1);
-  });
-});
+  },
+);
 
 describe('a collector with a fault', () => {
   let collector: FakeOtlpCollector;

@@ -116,26 +116,7 @@ describe('the trace of a start', () => {
     expect(create?.endNs).toBeLessThanOrEqual((call?.endNs ?? 0n) + 1_000_000n);
   });
 
-  it('begins anew where a caller sends nonsense', async () => {
-    const trace = await traceOf(
-      { traceparent: `00-${'0'.repeat(32)}-${CALLER_SPAN}-01`, 'X-Request-Id': 'nonsense' },
-      {},
-    );
-
-    const [server] = trace.filter(({ name }) => name === `POST ${START}`);
-    expect(server).toMatchObject({
-      parentId: '',
-      attributes: {
-        'http.request.method': 'POST',
-        'http.route': START,
-        'http.response.status_code': 200,
-        'slipway.request.id': 'nonsense',
-        'user.hash': expect.stringMatching(/^[0-9a-f]{16}$/),
-      },
-    });
-  });
-
-  it('holds no secret, no id of a user and nothing that users wrote', async () => {
+  it('holds no secret, no id of a user and nothing that users wrote, and begins anew where a caller sends nonsense', async () => {
     await request(app.url)
       .post('/api/add-git-providers?token=query-secret-4217')
       .set(user.headers)
@@ -148,7 +129,7 @@ describe('the trace of a start', () => {
       .send({ name: 'MY_SECRET', value: 'custom-secret-4217' })
       .expect(201);
     const trace = await traceOf(
-      { 'X-Request-Id': 'secrets' },
+      { traceparent: `00-${'0'.repeat(32)}-${CALLER_SPAN}-01`, 'X-Request-Id': 'secrets' },
       {
         initial_message: { role: 'user', content: [{ type: 'text', text: 'words of 4217' }] },
         secrets: { PLANTED: 'planted-secret-4217' },
@@ -162,6 +143,16 @@ describe('the trace of a start', () => {
       typeof value === 'bigint' ? String(value) : value,
     );
     expect(trace.length).toBeGreaterThan(10);
+    expect(trace.find(({ name }) => name === `POST ${START}`)).toMatchObject({
+      parentId: '',
+      attributes: {
+        'http.request.method': 'POST',
+        'http.route': START,
+        'http.response.status_code': 200,
+        'slipway.request.id': 'secrets',
+        'user.hash': expect.stringMatching(/^[0-9a-f]{16}$/),
+      },
+    });
     // Ids and times are digits too.
     expect(text).not.toMatch(/(secret|token|words of|title|octocat|tanuki|bucket).?4217/);
     expect(text).not.toContain(key);

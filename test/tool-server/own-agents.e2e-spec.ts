@@ -9,7 +9,6 @@ import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import { useTestApp } from '../support/use-test-app.js';
-import { remoteServer } from '../support/sample-tool-servers.js';
 
 const OWN = ['https://slipway.example.com/mcp', 'https://slipway.internal/mcp/'];
 const OTHERS = ['https://slipway.example.com/other', 'https://tools.example.com/mcp'];
@@ -75,28 +74,5 @@ describe('an agent whose user has our tool server among the tool servers', () =>
 
     expect(serversOf(sent, 'mcp_config')).toEqual(expected(task.id));
     expect(sent.max_budget).toBe(1.5);
-  });
-});
-
-describe('the tool server of a service whose PUBLIC_URL has a path', () => {
-  const app = useTestApp({
-    PUBLIC_URL: 'https://example.com/base/',
-    ALLOWED_HOSTS: 'slipway.internal',
-  });
-
-  it.each([
-    ['https://example.com/base/mcp', true],
-    ['https://example.com/base/mcp/', true],
-    ['https://slipway.internal/mcp', true],
-    ['https://slipway.internal/base/mcp', true],
-    ['https://example.com/mcp', false],
-    ['https://example.com/base/mcp/other', false],
-    ['https://example.com/basemcp', false],
-    ['https://other.example.com/base/mcp', false],
-  ])('%s is own: %s', (url, isOwn) => {
-    const startId = randomUUID();
-    const tools = app.app.get(OwnToolServer);
-    const given = tools.calledFrom(startId, [remoteServer(url, { apiKey: 'a-key' })]);
-    expect(given).toMatchObject([{ apiKey: isOwn ? tools.keyOf(startId) : 'a-key' }]);
   });
 });

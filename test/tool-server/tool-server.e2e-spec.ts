@@ -81,6 +81,22 @@ async function call(name: string, given: object = {}, by = client): Promise<Answ
   };
 }
 
+async function callAs(key: string, name: string, given: object = {}, headers = {}): Promise<Answer> {
+  const own = await connect({ ...user, key }, headers);
+  try {
+    return await call(name, given, own);
+  } finally {
+    await own.close();
+  }
+}
+
+/** What was asked of the start that an answer tells of. */
+async function requestOf({ found }: Answer): Promise<StartTask['request'] | undefined> {
+  const tasks = await app.dataSource.getRepository(StartTask).findBy({ userId: user.id });
+  return tasks.find(({ appConversationId: id }) => id.replaceAll('-', '') === found['conversation_id'])
+    ?.request;
+}
+
 function post(body: object = LIST, headers: Record<string, string> = {}): request.Test {
   return request(app.url)
     .post(PATH)
@@ -244,19 +260,8 @@ describe('the tool server', () => {
 });
 
 describe('an agent that starts another one', () => {
-  const startAs = async (id: string): Promise<Answer> => {
-    const own = await connect(user, { 'X-Slipway-Conversation': id });
-    try {
-      return await call('start_conversation', { message: 'Help me.' }, own);
-    } finally {
-      await own.close();
-    }
-  };
-  const requestOf = async ({ found }: Answer): Promise<StartTask['request'] | undefined> => {
-    const tasks = await app.dataSource.getRepository(StartTask).findBy({ userId: user.id });
-    return tasks.find((task) => task.appConversationId.replaceAll('-', '') === found['conversation_id'])
-      ?.request;
-  };
+  const startAs = (id: string): Promise<Answer> =>
+    callAs(user.key, 'start_conversation', { message: 'Help me.' }, { 'X-Slipway-Conversation': id });
   const spent = (cost: number, budget: number | null) => ({
     metrics: {
       model_name: 'm',
@@ -328,25 +333,13 @@ describe('an agent with the key of its conversation', () => {
     const key = app.app.get(OwnToolServer).keyOf(start.id);
     return { id: row.id, hex: row.hex, key };
   };
-  const callAs = async (key: string, name: string, given: object = {}, headers = {}): Promise<Answer> => {
-    const own = await connect({ ...user, key }, headers);
-    try {
-      return await call(name, given, own);
-    } finally {
-      await own.close();
-    }
-  };
   const list = (key: string): request.Test => post(LIST, { 'X-Session-API-Key': key });
-  const requestOf = async (hex: unknown): Promise<StartTask['request'] | undefined> => {
-    const tasks = await app.dataSource.getRepository(StartTask).findBy({ userId: user.id });
-    return tasks.find(({ appConversationId: id }) => id.replaceAll('-', '') === hex)?.request;
-  };
 
   it('starts children that may at most what it may', async () => {
     const limits = { secret_names: ['DEPLOY_KEY'], git: 'read', agent_type: 'plan' };
     const parent = await begun(limits);
     const child = await callAs(parent.key, 'start_conversation', { message: 'Help.', git: 'write' });
-    expect(await requestOf(child.found['conversation_id'])).toMatchObject({
+    expect(await requestOf(child)).toMatchObject({
       ...limits,
       parent_conversation_id: parent.id,
       started_by_agent: true,
@@ -396,7 +389,7 @@ describe('an agent with the key of its conversation', () => {
     expect(await callAs(own.key, 'get_result', given, claimed)).toMatchObject(NOT_FOUND);
   });
 
-  it('speaks as an agent, a hundred times to one', async () => {
+  it('speaks as an agent, a hundred times to one, as long as its budget lasts, and stops it as its sandbox', async () => {
     const parent = await begun();
     const child = await begun({}, parent);
     await agent.client.start({ conversation_id: child.id });
@@ -413,6 +406,14 @@ describe('an agent with the key of its conversation', () => {
       isError: true,
       found: { code: 'conversation_limit' },
     });
+    const poor = await begun({ max_budget: 0 });
+    const ofPoor = { conversation_id: (await begun({}, poor)).hex, message: 'Hello, child.' };
+    expect((await callAs(poor.key, 'send_message', ofPoor)).found).toMatchObject({ code: 'budget_exceeded' });
+
+    await callAs(parent.key, 'stop_conversation', { conversation_id: child.hex });
+    const paused = { action: 'conversation.pause', resource_id: child.hex };
+    const actor = { kind: 'sandbox', user_id: user.id, key_id: conversation.sandboxId };
+    expect(await new AuditClient(app).find(paused)).toMatchObject([{ actor }]);
   });
 
   it('is taken for a person by an agent server of others, which knows no such member', async () => {
@@ -426,16 +427,6 @@ describe('an agent with the key of its conversation', () => {
     expect(await callAs(parent.key, 'send_message', given)).toMatchObject({ isError: false });
     const [event] = await agent.client.events(child.id, '&kind=MessageEvent&source=user');
     expect(event).not.toHaveProperty('sender_conversation_id');
-  });
-
-  it('says nothing once its budget is spent', async () => {
-    const parent = await begun({ max_budget: 0 });
-    const child = await begun({}, parent);
-    const given = { conversation_id: child.hex, message: 'Hello, child.' };
-    expect(await callAs(parent.key, 'send_message', given)).toMatchObject({
-      isError: true,
-      found: { code: 'budget_exceeded' },
-    });
   });
 
   it.each([{ git: 'read' }, { git: 'none' }, { secret_names: [] }])(
@@ -466,19 +457,6 @@ describe('an agent with the key of its conversation', () => {
     await rows.conversation(user.id, { id, sandboxId: conversation.sandboxId });
     await rows.startTask(user.id, { appConversationId: id, sandboxId: conversation.sandboxId });
     await list(key).expect(401);
-  });
-
-  it('is noted as its sandbox in the audit', async () => {
-    const parent = await begun();
-    const child = await begun({}, parent);
-    await agent.client.start({ conversation_id: child.id });
-    await callAs(parent.key, 'stop_conversation', { conversation_id: child.hex });
-    const entries = await new AuditClient(app).find({
-      action: 'conversation.pause',
-      resource_id: child.hex,
-    });
-    const actor = { kind: 'sandbox', user_id: user.id, key_id: conversation.sandboxId };
-    expect(entries).toMatchObject([{ actor }]);
   });
 });
 

@@ -29,6 +29,18 @@ describe('what clients ask before they have a key', () => {
   });
 });
 
+it('is told how to build the console where that is not built', async () => {
+  const get = (path: string, accept: string): request.Test =>
+    request(app.url).get(path).set('Accept', accept);
+  const advice = expect.stringContaining('npm run build');
+  for (const address of ['/', '/console/']) {
+    const { type, text } = await get(address, 'text/html').expect(404);
+    expect([type, text]).toEqual(['text/html', advice]);
+  }
+  expect((await get('/', 'application/json').expect(200)).body).toMatchObject({ console: null });
+  expect((await get('/console/', 'application/json').expect(404)).body.detail).toEqual(advice);
+});
+
 describe('a user as web applications for organizations see them', () => {
   it('owns a space of their own', async () => {
     const get = async (path: string): Promise<unknown> =>
@@ -66,33 +78,6 @@ describe('a user as web applications for organizations see them', () => {
     };
     expect(await get(`organizations/${id}/me`)).toEqual(member);
     expect(await get(`organizations/${id}/members/${id}`)).toEqual(member);
-  });
-
-  it("sees nobody else's", async () => {
-    const stranger = await app.createUser();
-
-    for (const path of ['me', 'members', 'profiles', 'profiles/fast']) {
-      const address = `${app.url}/api/organizations/${stranger.id}/${path}`;
-      const { body } = await request(address).get('').set(app.user.headers).expect(404);
-      expect(body.detail).toBe('There is no organization with this id.');
-    }
-    const member = `${app.url}/api/organizations/${app.user.id}/members/${stranger.id}`;
-    await request(member).get('').set(app.user.headers).expect(404);
-  });
-
-  it('keeps profiles of models there, the same as in the settings', async () => {
-    const profiles = `${app.url}/api/organizations/${app.user.id}/profiles`;
-    const body = { llm: { model: 'provider/model-1', api_key: 'key-of-the-profile' } };
-    await request(profiles).post('/fast').set(app.user.headers).send(body).expect(201);
-
-    const here = await request(profiles).get('').set(app.user.headers).expect(200);
-    const there = await request(app.url).get('/api/v1/settings/profiles').set(app.user.headers).expect(200);
-    expect(here.body).toEqual(there.body);
-    expect(here.body.profiles).toMatchObject([{ name: 'fast' }]);
-    expect(here.text).not.toContain('key-of-the-profile');
-    await request(`${profiles}/fast/activate`).post('').set(app.user.headers).expect(200);
-    await request(profiles).delete('/fast').set(app.user.headers).expect(200);
-    await request(profiles).get('/fast').set(app.user.headers).expect(404);
   });
 
   it('is told what is not here', async () => {

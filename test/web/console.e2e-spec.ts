@@ -8,6 +8,7 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 
 const PAGE = '<!DOCTYPE html><html><head><title>Console</title></head><body></body></html>';
 const SCRIPT = 'export {};';
+const ICON = '<svg xmlns="http://www.w3.org/2000/svg"/>';
 const AS_BROWSER = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
 interface Answer {
@@ -38,7 +39,7 @@ describe('the console', () => {
     await mkdir(path.join(folder, 'built/assets'), { recursive: true });
     await writeFile(path.join(folder, 'secret.txt'), 'beside the console');
     await writeFile(path.join(folder, 'built/index.html'), PAGE);
-    await writeFile(path.join(folder, 'built/favicon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
+    await writeFile(path.join(folder, 'built/favicon.svg'), ICON);
     await writeFile(path.join(folder, 'built/assets/index-1a2b.js'), SCRIPT);
     app = await createTestApp({}, undefined, { consoleFolder: path.join(folder, 'built') });
   });
@@ -107,21 +108,14 @@ describe('the console', () => {
     }
   });
 
-  it('has assets that browsers keep', async () => {
-    const address = '/console/assets/index-1a2b.js';
-    const plain = await ask(app, address);
+  it.each([
+    ['assets/index-1a2b.js', 'text/javascript; charset=utf-8', 'public, max-age=31536000, immutable', SCRIPT],
+    ['favicon.svg', 'image/svg+xml', 'no-cache', ICON],
+  ])('has %s, which browsers keep as long as its name says', async (name, type, cache, expected) => {
+    const { headers, text } = await ask(app, `/console/${name}`);
 
-    expect(plain.text).toBe(SCRIPT);
-    expect(plain.headers).toMatchObject({
-      'content-type': 'text/javascript; charset=utf-8',
-      'cache-control': 'public, max-age=31536000, immutable',
-    });
-  });
-
-  it('has no-cache for files whose names stay', async () => {
-    const { headers } = await ask(app, '/console/favicon.svg');
-
-    expect(headers).toMatchObject({ 'content-type': 'image/svg+xml', 'cache-control': 'no-cache' });
+    expect(text).toBe(expected);
+    expect(headers).toMatchObject({ 'content-type': type, 'cache-control': cache });
   });
 
   it.each([
@@ -141,41 +135,5 @@ describe('the console', () => {
   it('is read only, and is there under the names of the service only', async () => {
     expect((await ask(app, '/console/', AS_BROWSER, 'POST')).status).toBe(404);
     expect((await ask(app, '/', { ...AS_BROWSER, Host: 'evil.example' })).status).toBe(421);
-  });
-
-  it('makes room at / for another web application', async () => {
-    const other = path.join(folder, 'other');
-    await mkdir(other);
-    await writeFile(path.join(other, 'index.html'), '<html><head><title>Other</title></head></html>');
-    const both = await createTestApp({ WEB_APP_FOLDER: other }, undefined, {
-      consoleFolder: path.join(folder, 'built'),
-    });
-    try {
-      expect((await ask(both, '/', AS_BROWSER)).text).toContain('<title>Other</title>');
-      expect((await ask(both, '/settings', AS_BROWSER)).text).toContain('<title>Other</title>');
-      expect(await ask(both, '/console/', AS_BROWSER)).toMatchObject({ status: 200, text: PAGE });
-      expect((await ask(both, '/console/none.js', AS_BROWSER)).status).toBe(404);
-    } finally {
-      await both.close();
-    }
-  });
-
-  it('says how to build it where it is not', async () => {
-    const unbuilt = await createTestApp();
-    try {
-      for (const address of ['/', '/console/']) {
-        const page = await ask(unbuilt, address, AS_BROWSER);
-        expect(page).toMatchObject({ status: 404, text: expect.stringContaining('npm run build') });
-        expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-      }
-      expect(JSON.parse((await ask(unbuilt, '/')).text)).toMatchObject({ console: null });
-      const problem = await ask(unbuilt, '/console/');
-      expect([problem.status, JSON.parse(problem.text).detail]).toEqual([
-        404,
-        expect.stringContaining('npm run build'),
-      ]);
-    } finally {
-      await unbuilt.close();
-    }
   });
 });

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { remoteServer } from '../support/sample-tool-servers.js';
 
 const PUBLIC_URL = 'https://tools.example.com/slipway';
 const BUILT = '<meta name="path-prefix" content="" /><script src="./assets/index-1a2b.js"></script>';
@@ -19,7 +22,9 @@ describe('a service below a path of its origin', () => {
     await mkdir(path.join(folder, 'assets'));
     await writeFile(path.join(folder, 'index.html'), BUILT);
     await writeFile(path.join(folder, 'assets/index-1a2b.js'), 'export {};');
-    app = await createTestApp({ PUBLIC_URL }, undefined, { consoleFolder: folder });
+    app = await createTestApp({ PUBLIC_URL, ALLOWED_HOSTS: 'slipway.internal' }, undefined, {
+      consoleFolder: folder,
+    });
   });
 
   afterAll(async () => {
@@ -60,13 +65,22 @@ describe('a service below a path of its origin', () => {
         true,
       );
       expect(script).toContain("url: '/slipway/openapi.json'");
-      expect(document).toMatchObject({ servers: [{ url: PUBLIC_URL }] });
+      // It is reached by https.
+      const SessionCookie = {
+        name: '__Host-slipway_session',
+        description: expect.stringContaining('`__Host-slipway_session` by https, else `slipway_session`'),
+      };
+      expect(document).toMatchObject({
+        servers: [{ url: PUBLIC_URL }],
+        components: { securitySchemes: { SessionCookie } },
+      });
     });
 
     it('leads devices to the console', async () => {
-      const { status, headers } = await get('/oauth/device?user_code=ABCD', AS_BROWSER);
-
-      expect([status, headers.get('location')]).toEqual([303, '/slipway/console/device?user_code=ABCD']);
+      for (const address of ['/oauth/device', '/oauth/device/verify']) {
+        const { status, headers } = await get(`${address}?user_code=ABCD`, AS_BROWSER);
+        expect([status, headers.get('location')]).toEqual([303, '/slipway/console/device?user_code=ABCD']);
+      }
     });
 
     it('answers keys, queries and what it does not have as ever', async () => {
@@ -80,5 +94,21 @@ describe('a service below a path of its origin', () => {
 
   it('answers at the path without a slash', async () => {
     expect(await (await fetch(`${app.url}/slipway`, AS_BROWSER)).text()).toBe(SENT);
+  });
+
+  it.each([
+    [`${PUBLIC_URL}/mcp`, true],
+    [`${PUBLIC_URL}/mcp/`, true],
+    ['https://slipway.internal/mcp', true],
+    ['https://slipway.internal/slipway/mcp', true],
+    ['https://tools.example.com/mcp', false],
+    [`${PUBLIC_URL}/mcp/other`, false],
+    [`${PUBLIC_URL}mcp`, false],
+    ['https://other.example.com/slipway/mcp', false],
+  ])('knows its own tool server: %s: %s', (url, isOwn) => {
+    const startId = randomUUID();
+    const tools = app.app.get(OwnToolServer);
+    const given = tools.calledFrom(startId, [remoteServer(url, { apiKey: 'a-key' })]);
+    expect(given).toMatchObject([{ apiKey: isOwn ? tools.keyOf(startId) : 'a-key' }]);
   });
 });

@@ -12,6 +12,7 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 
 const INLINE = 'window.begun = true;';
 const PAGE = `<!DOCTYPE html><html><head><title>App</title></head><body><script>${INLINE}</script></body></html>`;
+const CONSOLE = '<html><head><title>Console</title></head></html>';
 const AS_BROWSER = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
 function scriptsOf(page: string): string[] {
@@ -34,7 +35,10 @@ describe('a web application on the origin of the service', () => {
     await writeFile(path.join(folder, 'build/index.html'), PAGE);
     await writeFile(path.join(folder, 'build/.hidden'), 'hidden');
     await writeFile(path.join(folder, 'build/assets/app-1a2b.js'), 'export {};');
-    app = await createTestApp({ WEB_APP_FOLDER: path.join(folder, 'build') });
+    await mkdir(path.join(folder, 'console'));
+    await writeFile(path.join(folder, 'console/index.html'), CONSOLE);
+    const parts = { consoleFolder: path.join(folder, 'console') };
+    app = await createTestApp({ WEB_APP_FOLDER: path.join(folder, 'build') }, undefined, parts);
   });
 
   afterAll(async () => {
@@ -55,6 +59,13 @@ describe('a web application on the origin of the service', () => {
       expect(await response.text()).toContain('<title>App</title>');
     },
   );
+
+  it('leaves the console where it is', async () => {
+    const response = await visit('/console/');
+
+    expect([response.status, await response.text()]).toEqual([200, CONSOLE]);
+    expect((await visit('/console/none.js')).status).toBe(404);
+  });
 
   it('runs no scripts but those of the page, and is framed by nobody else', async () => {
     const response = await visit('/');
@@ -161,12 +172,6 @@ describe('a web application on the origin of the service', () => {
 
     expect(response.headers.get('content-encoding')).toBe('br');
     expect((await fetch(`${app.url}/conversations/0f3b`, { headers })).status).toBe(304);
-  });
-
-  it('has no key in what it sends', async () => {
-    const response = await fetch(`${app.url}/`, { headers: { ...AS_BROWSER, ...app.admin.headers } });
-
-    expect(await response.text()).not.toContain(app.admin.key);
   });
 
   it('has its files, which change their names with their content', async () => {

@@ -11,18 +11,6 @@ describe('bounded cache', () => {
     expect([...cache.keys()].toSorted()).toEqual(['a', 'c']);
   });
 
-  it('forgets an entry after its time to live', () => {
-    let now = 1;
-    const cache = new BoundedCache<string, number>(2, {
-      ttl: 10,
-      ttlResolution: 0,
-      perf: { now: () => now },
-    });
-    cache.set('a', 1);
-    now = 12;
-    expect(cache.get('a')).toBeUndefined();
-  });
-
   it('allocates nothing in advance', () => {
     const cache = new BoundedCache<string, number>(1_000_000, { ttl: 10 });
     expect(cache.max).toBe(0);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { getMetadataStorage, IsUppercase } from 'class-validator';
+import { IsUppercase } from 'class-validator';
 import { InvalidInputError } from '../errors/domain-error.js';
 import {
   Decimal,
@@ -231,20 +231,6 @@ describe('InputValidationPipe', () => {
       (reason: unknown) => reason,
     );
     expect(JSON.stringify(error instanceof InvalidInputError ? error.problems : '')).not.toContain('hunter2');
-  });
-
-  it.each([
-    ['text', ['isOptional', 'isString', 'maxLength']],
-    ['whole', ['isOptional', 'isNumeric', 'isNumber', 'fits', 'isInt', 'min', 'max']],
-    ['amount', ['isNumeric', 'isNumber', 'isFinite', 'min', 'max']],
-    ['flag', ['isScalar', 'isBoolean']],
-    ['items', ['isArray', 'arrayMaxSize', 'elements', 'listRule']],
-  ])('judges %s by rules that class-validator knows', (member, expected) => {
-    const rules = getMetadataStorage().getTargetValidationMetadatas(ExampleDto, '', false, false);
-
-    expect(
-      rules.flatMap(({ propertyName, name }) => (propertyName === member && name ? [name] : [])),
-    ).toEqual(expected);
   });
 
   it('asks about no text that is too long what may take long', async () => {

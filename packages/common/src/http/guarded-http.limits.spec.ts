@@ -209,12 +209,6 @@ describe('limits of GuardedHttpClient', () => {
   });
 
   describe('broken connections', () => {
-    it('reports a reset', async () => {
-      server.injectFault({ kind: 'reset' });
-
-      expect((await upstreamFailure(client.fetch(server.origin))).reason).toBe('network');
-    });
-
     it('reports a closed port', async () => {
       await server.close();
 
@@ -268,10 +262,10 @@ describe('limits of GuardedHttpClient', () => {
       await closing;
     });
 
-    it('works again afterwards', async () => {
+    it('reports a reset, and works again afterwards', async () => {
       server.injectFault({ kind: 'reset' }, { times: 1 });
-      await upstreamFailure(client.fetch(server.origin));
 
+      expect((await upstreamFailure(client.fetch(server.origin))).reason).toBe('network');
       expect((await client.fetch(server.origin)).status).toBe(200);
     });
   });
