@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import { EchoMask } from './echo-mask.js';
 
@@ -35,6 +35,24 @@ describe('EchoMask', () => {
     const result = `${'ab'.repeat(2 ** 22 - 64_000)}PLACEHOLDER!`;
     expect(masked(mask, [text]) === result).toBe(true);
     expect(mask.text(text) === result).toBe(true);
+  });
+
+  it('does not compare all of a long beginning again with each byte', () => {
+    const mask = new EchoMask([{ sent: `${'ab'.repeat(4_000)}!`, shown: 'PLACEHOLDER!' }]);
+    const concat = jest.spyOn(Buffer, 'concat');
+    const result = masked(mask, `${'ab'.repeat(6_000)}!x`.split(''));
+    const copied = concat.mock.results.reduce((sum, { value }) => sum + (value as Buffer).length, 0);
+    concat.mockRestore();
+    expect(result).toBe(`${'ab'.repeat(2_000)}PLACEHOLDER!x`);
+    expect(copied).toBeLessThan(2_000_000);
+  });
+
+  it('lets what is no value after a long beginning go on when nothing follows', () => {
+    const begun = 'ab'.repeat(1_000);
+    const mask = new EchoMask([{ sent: `${begun}!`, shown: 'PLACEHOLDER!' }]);
+    const given = [begun, '?', 'c'].map((chunk) => mask.push(Buffer.from(chunk)));
+    expect([...given, mask.release(), mask.release()].map(String)).toEqual(['', '', '', `${begun}?c`, '']);
+    expect(masked(mask, [begun, '!'])).toBe('PLACEHOLDER!');
   });
 
   it('gives the same for every way to cut a text', () => {

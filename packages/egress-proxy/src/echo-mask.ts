@@ -18,6 +18,7 @@ interface Place {
 }
 
 const NOWHERE: Place = { at: Infinity, isWhole: false };
+const NOTHING = Buffer.alloc(0);
 
 /** Of values that many responses are searched for. */
 const knownPatterns = new WeakMap<Replacement, Pattern>();
@@ -26,13 +27,18 @@ const knownPatterns = new WeakMap<Replacement, Pattern>();
 const HOLD_MS = 200;
 /** Of a value, what its known prefix (`ghp_`) tells anyway. What is longer is held for as long as it may be one. */
 const MAX_RELEASED = 4;
+/** A longer beginning is compared again when a quarter more has come: with each byte alone, it takes the time of all of it. */
+const LONG_BEGINNING = 256;
 
 /** Puts placeholders back where a response repeats values, also where a value runs over the border of two chunks. */
 export class EchoMask {
   private readonly patterns: readonly Pattern[];
   private index: PatternIndex | null = null;
   private readonly replacements: readonly Replacement[];
-  private held: Buffer = Buffer.alloc(0);
+  private held: Buffer = NOTHING;
+  /** What has come since `held` was compared. */
+  private unread: Buffer[] = [];
+  private unreadBytes = 0;
   /** Bytes at the beginning of `held` that have gone on already. */
   private released = 0;
 
@@ -63,13 +69,22 @@ export class EchoMask {
   }
 
   push(chunk: Buffer): Buffer {
+    const unreadBytes = this.unreadBytes + chunk.length;
+    if (this.held.length > LONG_BEGINNING && unreadBytes < this.held.length / 4) {
+      // A copy, as a few bytes may be a part of a large buffer.
+      this.unread.push(Buffer.from(chunk));
+      this.unreadBytes = unreadBytes;
+      return NOTHING;
+    }
     return this.next(chunk, false);
   }
 
   private next(chunk: Buffer, isLast: boolean): Buffer {
-    const data = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]);
+    const data = this.held.length === 0 ? chunk : Buffer.concat([this.held, ...this.unread, chunk]);
     const { masked, rest } = this.replaced(data, isLast);
     this.held = Buffer.from(rest);
+    this.unread = [];
+    this.unreadBytes = 0;
     const skipped = Math.min(this.released, masked.length);
     this.released -= skipped;
     return masked.subarray(skipped);
@@ -80,27 +95,21 @@ export class EchoMask {
     const parts: Buffer[] = [];
     let from = 0;
     this.index ??= new PatternIndex(this.patterns);
-    const places = this.index
-      .candidates(data)
-      .map((candidate) => ({ candidate, ...placeOf(candidate, data, from, isLast) }));
-    for (;;) {
-      const first = places.reduce<(typeof places)[number] | null>(
-        (one, other) =>
-          other.at < (one?.at ?? Infinity) || (other.at === one?.at && !other.isWhole) ? other : one,
-        null,
-      );
-      if (first?.isWhole !== true) {
-        break;
-      }
-      parts.push(data.subarray(from, first.at), first.candidate.pattern.shown);
-      from = first.at + first.candidate.pattern.sent.length;
-      for (const place of places) {
-        if (place.at < from) {
-          Object.assign(place, placeOf(place.candidate, data, from, isLast));
-        }
+    const found = (candidate: Candidate): Found[] => {
+      const place = placeOf(candidate, data, from, isLast);
+      return place === NOWHERE ? [] : [{ candidate, ...place }];
+    };
+    const places = this.index.candidates(data).flatMap(found).toSorted(byPlace);
+    for (let [first] = places; first?.isWhole === true; [first] = places) {
+      const { at, candidate } = first;
+      parts.push(data.subarray(from, at), candidate.pattern.shown);
+      from = at + candidate.pattern.sent.length;
+      const later = places.findIndex((place) => place.at >= from);
+      for (const passed of places.splice(0, later < 0 ? places.length : later)) {
+        found(passed.candidate).forEach((place) => insert(places, place));
       }
     }
-    const end = places.reduce((least, { at }) => Math.min(least, at), data.length);
+    const end = places[0]?.at ?? data.length;
     const last = data.subarray(from, end);
     return {
       masked: parts.length === 0 ? last : Buffer.concat([...parts, last]),
@@ -110,15 +119,16 @@ export class EchoMask {
 
   /** What of the bytes that are held may go on though they may begin a value; they still count as its beginning. */
   release(): Buffer {
+    const masked = this.unreadBytes === 0 ? NOTHING : this.next(NOTHING, false);
     const isFew = this.held.length <= MAX_RELEASED;
-    const released = isFew ? this.held.subarray(this.released) : Buffer.alloc(0);
+    const released = isFew ? this.held.subarray(this.released) : NOTHING;
     this.released += released.length;
-    return released;
+    return Buffer.concat([masked, released]);
   }
 
   /** What was held back as the possible beginning of a value. */
   flush(): Buffer {
-    return this.next(Buffer.alloc(0), true);
+    return this.next(NOTHING, true);
   }
 
   get heldLength(): number {
@@ -154,6 +164,8 @@ function slotOf(key: number): number {
 /** A value that may be in some data, and where it may begin there. */
 interface Candidate {
   pattern: Pattern;
+  /** Of values that begin alike, the first is tried first. */
+  order: number;
   /** Where its key ends. */
   keys: readonly number[];
   /** Where it may begin so near to the end that its key is not there. */
@@ -190,8 +202,9 @@ class PatternIndex {
       return [];
     }
     return this.patterns
-      .map((pattern) => ({
+      .map((pattern, order) => ({
         pattern,
+        order,
         keys: keys.get(pattern.key) ?? [],
         tails: tails.get(pattern) ?? [],
         tried: 0,
@@ -204,12 +217,37 @@ class PatternIndex {
     for (let at = Math.max(0, data.length - MAX_KEY_END + 1); at < data.length; at += 1) {
       for (const pattern of this.byFirst.get(data[at]) ?? []) {
         if (data.length - at < pattern.keyEnd && placeAt(pattern.sent, data, at) !== null) {
-          tails.set(pattern, [...(tails.get(pattern) ?? []), at]);
+          tails.set(pattern, tails.get(pattern) ?? []);
+          tails.get(pattern)?.push(at);
         }
       }
     }
     return tails;
   }
+}
+
+interface Found extends Place {
+  candidate: Candidate;
+}
+
+/** The first of the places; at the same one, what may become a longer value. */
+function byPlace(one: Found, other: Found): number {
+  return (
+    one.at - other.at ||
+    Number(one.isWhole) - Number(other.isWhole) ||
+    one.candidate.order - other.candidate.order
+  );
+}
+
+/** Into places in their order. */
+function insert(places: Found[], place: Found): void {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const isBefore = byPlace(places[middle] ?? place, place) < 0;
+    [low, high] = isBefore ? [middle + 1, high] : [low, middle];
+  }
+  places.splice(low, 0, place);
 }
 
 /** Where a value is more often begun than that, a table is faster than comparisons. */
