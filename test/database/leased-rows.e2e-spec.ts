@@ -375,11 +375,27 @@ describe('a lease', () => {
     expect([stalled.worker.names, other.worker.names]).toEqual([['errand'], ['errand']]);
   });
 
-  it('of a process that died ends by itself, and another one looks just then', async () => {
-    await add(['errand']);
-    const end = new Date(Date.now() + SOON_MS);
-    await observer.query(`UPDATE errands SET leased_by = 'the dead', leased_until = $1, due_at = $1`, [end]);
-    const { worker } = await replica();
+  it.each([
+    ['looks just then', 0],
+    ['looks for work meanwhile', LEASE_MS],
+  ])('of a process that died ends by itself, and another one %s', async (_when, tookMs) => {
+    const { worker, clock } = await replica();
+    clock.stop();
+    const take = worker.leases.take.bind(worker.leases);
+    const taking = jest.spyOn(worker.leases, 'take').mockImplementationOnce(async (wanted) => {
+      const taken = await take(wanted);
+      clock.advance(tookMs);
+      return taken;
+    });
+    const end = new Date(clock.now() + (tookMs || SOON_MS));
+    await observer.query(
+      `INSERT INTO errands (id, owner, name, leased_by, leased_until, due_at)
+       VALUES ($1, 'Ada', 'errand', 'the dead', $2, $2)`,
+      [randomUUID(), end],
+    );
+    await wake();
+    await until(() => taking.mock.calls.length > 0);
+    clock.resume();
     await until(isOver);
 
     expect(worker.names).toEqual(['errand']);

@@ -197,14 +197,17 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
   /** Returns the milliseconds until the next look. */
   protected async look(): Promise<number> {
     const { places, reserved = 0, share = NO_SHARE, pollMs } = this.options;
+    const { clock } = this.shared;
+    const lookedAt = clock.now();
     let nextAt = await this.fill(places - reserved, share);
     if (reserved > 0 && this.inLane >= places - reserved) {
       nextAt = await this.fill(places, 1);
     }
     const isIdle = this.held.size === 0 && this.shared.notifications.isConnected;
     const mostMs = jittered(isIdle ? Math.max(pollMs, IDLE_MS) : pollMs);
-    const nextMs = (nextAt?.getTime() ?? Infinity) - this.shared.clock.now();
-    return nextMs > 0 ? Math.min(nextMs, mostMs) : jittered(pollMs);
+    const next = nextAt?.getTime() ?? Infinity;
+    // What was due already cannot be taken yet; what has become due meanwhile can.
+    return next > lookedAt ? Math.min(Math.max(next - clock.now(), 0), mostMs) : jittered(pollMs);
   }
 
   private get inLane(): number {
