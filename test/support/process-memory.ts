@@ -19,21 +19,31 @@ export async function processesWith(text: string): Promise<number[]> {
   return (await Promise.all(found)).flat();
 }
 
-/** Which of the texts are in what the processes can write to, or in their environments and arguments. */
+/**
+ * Which of the texts are in what the processes can write to, or in their environments and arguments.
+ *
+ * @throws Error where no memory can be read, and so nothing would be found
+ */
 export async function foundInMemory(pids: readonly number[], texts: readonly string[]): Promise<string[]> {
   const left = new Map(texts.map((text) => [text, Buffer.from(text)]));
   const buffer = Buffer.alloc(LONGEST_TEXT + PIECE);
   const look = (data: Buffer): void =>
     left.forEach((bytes, text) => void (data.includes(bytes) && left.delete(text)));
+  let read = 0;
   for (const pid of pids) {
-    await lookAt(pid, buffer, look);
+    read += await lookAt(pid, buffer, look);
+  }
+  if (read === 0) {
+    throw new Error('no memory can be read');
   }
   return texts.filter((text) => !left.has(text));
 }
 
-async function lookAt(pid: number, buffer: Buffer, look: (data: Buffer) => void): Promise<void> {
+/** Returns how many bytes of its memory were read. */
+async function lookAt(pid: number, buffer: Buffer, look: (data: Buffer) => void): Promise<number> {
   const opened = ['mem', 'pagemap'].map((name) => open(`/proc/${pid}/${name}`, 'r').catch(() => null));
   const [memory = null, pages = null] = await Promise.all(opened);
+  let read = 0;
   try {
     for (const name of ['environ', 'cmdline']) {
       look(await readFile(`/proc/${pid}/${name}`).catch(() => Buffer.alloc(0)));
@@ -42,12 +52,13 @@ async function lookAt(pid: number, buffer: Buffer, look: (data: Buffer) => void)
     for (const [, from = '', to = ''] of maps.matchAll(/^([\da-f]+)-([\da-f]+) rw/gm)) {
       const whole = { from: Number.parseInt(from, 16), to: Number.parseInt(to, 16) };
       for (const part of pages === null ? [] : await usedParts(pages, whole)) {
-        await (memory && lookThrough(memory, part, { buffer, look }));
+        read += memory === null ? 0 : await lookThrough(memory, part, { buffer, look });
       }
     }
   } finally {
     await Promise.all([memory?.close(), pages?.close()]);
   }
+  return read;
 }
 
 interface Part {
@@ -79,14 +90,17 @@ async function lookThrough(
   memory: FileHandle,
   { from, to }: Part,
   { buffer, look }: { buffer: Buffer; look: (data: Buffer) => void },
-): Promise<void> {
+): Promise<number> {
   let kept = 0;
+  let read = 0;
   for (let position = from; position < to; position += PIECE) {
     const wanted = Math.min(PIECE, to - position);
     // Parts of it may be gone, or cannot be read.
     const { bytesRead } = await memory.read(buffer, kept, wanted, position).catch(() => ({ bytesRead: 0 }));
     const data = buffer.subarray(0, kept + bytesRead);
     look(data);
+    read += bytesRead;
     kept = data.copy(buffer, 0, Math.max(0, data.length - LONGEST_TEXT));
   }
+  return read;
 }

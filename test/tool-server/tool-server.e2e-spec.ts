@@ -3,14 +3,16 @@ import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import request from 'supertest';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { AppConversation } from '../../src/v1/app-conversations/conversation.entity.js';
+import type { FollowedConversation } from '../../src/v1/events/followed-conversation.entity.js';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { AuditClient } from '../support/audit-client.js';
-import { ConversationRows } from '../support/conversation-rows.js';
+import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
@@ -259,17 +261,18 @@ describe('the tool server', () => {
   });
 });
 
+const spent = (cost: number, budget: number | null) => ({
+  metrics: {
+    model_name: 'm',
+    accumulated_cost: cost,
+    max_budget_per_task: budget,
+    accumulated_token_usage: null,
+  },
+});
+
 describe('an agent that starts another one', () => {
   const startAs = (id: string): Promise<Answer> =>
     callAs(user.key, 'start_conversation', { message: 'Help me.' }, { 'X-Slipway-Conversation': id });
-  const spent = (cost: number, budget: number | null) => ({
-    metrics: {
-      model_name: 'm',
-      accumulated_cost: cost,
-      max_budget_per_task: budget,
-      accumulated_token_usage: null,
-    },
-  });
 
   it('is the parent, at most three deep', async () => {
     let parentConversationId: string | null = null;
@@ -314,16 +317,21 @@ describe('an agent with the key of its conversation', () => {
   const FORBIDDEN = { isError: true, found: { code: 'forbidden' } };
   const NOT_FOUND = { isError: true, found: { code: 'not_found' } };
   /** Of a conversation below another one, in the sandbox whose agent server is there. */
-  const begun = async (limits: object = {}, parent: { id: string } | null = null) => {
-    const row = await rows.conversation(user.id, {
+  const begun = async (
+    limits: object = {},
+    parent: { id: string } | null = null,
+    followed: Partial<FollowedConversation> = {},
+  ) => {
+    const members = {
       sandboxId: conversation.sandboxId,
       workingDir: agent.workspace,
       llmModel: MODEL.llm_model,
       llmBaseUrl: MODEL.llm_base_url,
       selectedRepository: 'octo/app',
-      gitProvider: 'github',
+      gitProvider: 'github' as const,
       parentConversationId: parent?.id ?? null,
-    });
+    };
+    const row = await rows.conversation(user.id, members, followed);
     const start = await rows.startTask(user.id, {
       appConversationId: row.id,
       sandboxId: row.sandboxId,
@@ -334,6 +342,9 @@ describe('an agent with the key of its conversation', () => {
     return { id: row.id, hex: row.hex, key };
   };
   const list = (key: string): request.Test => post(LIST, { 'X-Session-API-Key': key });
+  /** What an agent may spend by itself. */
+  const budgetOf = async (id: string): Promise<unknown> =>
+    jsonAt(JSON.parse(String(await agent.client.answerTo(id, 'settings'))), 'maxBudget');
 
   it('starts children that may at most what it may', async () => {
     const limits = { secret_names: ['DEPLOY_KEY'], git: 'read', agent_type: 'plan' };
@@ -414,6 +425,22 @@ describe('an agent with the key of its conversation', () => {
     const paused = { action: 'conversation.pause', resource_id: child.hex };
     const actor = { kind: 'sandbox', user_id: user.id, key_id: conversation.sandboxId };
     expect(await new AuditClient(app).find(paused)).toMatchObject([{ actor }]);
+  });
+
+  it('gets back what one that has ended did not spend, which goes on with what is left for it', async () => {
+    const ended = (cost: number, budget: number) =>
+      ({ ...FOLLOWED_ELSEWHERE, executionStatus: 'finished', ...spent(cost, budget) }) as const;
+    const parent = await begun({ max_budget: 5 }, null, ended(4, 5));
+    const granted = { max_budget: 3, started_by_agent: true, parent_conversation_id: parent.id };
+    const child = await begun(granted, parent, ended(0.5, 3));
+    await agent.client.start({ conversation_id: parent.id, slipway: { max_budget: 5 } });
+    await agent.client.start({ conversation_id: child.id, slipway: { max_budget: 3 } });
+    const given = { conversation_id: child.hex };
+    await callAs(parent.key, 'wait_for_conversation', given);
+    expect(await budgetOf(parent.id)).toBe(4.5);
+    const said = { ...given, message: 'say hello' };
+    expect(await callAs(parent.key, 'send_message', said)).toMatchObject({ isError: false });
+    expect([await budgetOf(parent.id), await budgetOf(child.id)]).toEqual([4, 1]);
   });
 
   it('is taken for a person by an agent server of others, which knows no such member', async () => {

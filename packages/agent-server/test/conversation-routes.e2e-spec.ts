@@ -177,6 +177,8 @@ describe('what conversations of the agent server are given and asked', () => {
   });
 
   it('titles, lists, counts and deletes', async () => {
+    const earlier = await server.client.start();
+    await server.client.talk(earlier, 'say hello');
     const id = await server.client.start();
     await server.client.say(id, 'say something about the build', false);
     const title = await server.client.act(id, 'generate_title', { max_length: 20 });
@@ -187,9 +189,9 @@ describe('what conversations of the agent server are given and asked', () => {
     expect(found).toMatchObject([{ id, title: 'Mine' }, null]);
     const first = await server.client.get('/api/conversations/search?limit=1');
     expect(jsonList(first, 'items')).toMatchObject([{ id }]);
-    const next = String(jsonAt(first, 'next_page_id'));
-    const second = await server.client.get(`/api/conversations/search?limit=1&page_id=${next}`);
-    expect(jsonList(second, 'items')).toMatchObject([{ id: next }]);
+    expect(jsonAt(first, 'next_page_id')).toBe(earlier);
+    const second = await server.client.get(`/api/conversations/search?limit=1&page_id=${earlier}`);
+    expect(jsonList(second, 'items')).toMatchObject([{ id: earlier }]);
     const count = Number(await server.client.get('/api/conversations/count?status=idle'));
     expect((await server.client.send('DELETE', `/api/conversations/${id}`)).body).toEqual({ success: true });
     expect(await server.client.get('/api/conversations/count?status=idle')).toBe(count - 1);

@@ -330,5 +330,6 @@ describe('POST /api/git/push', () => {
     expect(await pushed()).toMatchObject({ status: 200, ...refused });
     expect(await pushed({ branch: 'main' })).toMatchObject(refused);
     expect(await host.show(NAME, 'main', '%s')).not.toBe('mine');
+    await git('pushed', 'checkout', '-q', 'work');
   });
 });

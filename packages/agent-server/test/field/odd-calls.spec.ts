@@ -108,6 +108,7 @@ it('answers calls with ids that are missing, twice or too long', async () => {
   expect(agent.llm.refusals).toEqual([]);
   const thoughts = ['one', 'two', 'three', 'four', 'five'];
   expect(host.ofKind('ActionEvent')).toMatchObject(thoughts.map((thought) => ({ action: { thought } })));
+  expect(new Set(host.ofKind('ActionEvent').map(({ tool_call_id: id }) => id)).size).toBe(thoughts.length);
 });
 
 // Ollama gives answers one of 999 ids at random, other servers always the same one.

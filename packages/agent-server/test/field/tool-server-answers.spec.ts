@@ -178,6 +178,13 @@ describe('an answer', () => {
 });
 
 describe('a slow server', () => {
+  it('is waited for no longer than the time-out of its start, also with its list', async () => {
+    server.answers.set('tools/list', () => undefined);
+    expect(await connect(500)).toMatchObject([
+      { code: 'McpServerUnavailable', detail: expect.stringContaining('no response within 0.5 s') },
+    ]);
+  });
+
   it('is told that a call is not waited for any more', async () => {
     await connect();
     const interruption = new AbortController();

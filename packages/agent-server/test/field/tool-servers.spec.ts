@@ -274,7 +274,7 @@ describe('a list that changes', () => {
 
 // modelcontextprotocol/python-sdk#1168, PrefectHQ/fastmcp#1867: the form with a slash is elsewhere.
 describe('a redirect', () => {
-  it.each([301, 307])('within the origin is followed with its method: %d', async (status) => {
+  it.each([301, 302, 307, 308])('within the origin is followed with its method: %d', async (status) => {
     server.intercept = (request, response) => {
       if (request.url?.startsWith('/mcp/')) {
         return false;

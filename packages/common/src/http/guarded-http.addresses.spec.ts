@@ -49,6 +49,7 @@ describe('which addresses GuardedHttpClient calls', () => {
     'https://localhost/',
     'https://metadata.google.internal/',
     'https://user@git.example.com/',
+    'https://:password@git.example.com/',
     'ftp://git.example.com/',
     'file:///etc/passwd',
     'not an address',

@@ -9,6 +9,8 @@ import { until } from '../../../../test/support/until.js';
 import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
+/** Deeper than the longest path (PATH_MAX). */
+const NEST = `for (let level = 0; level < 1000; level += 1) { fs.mkdirSync('nested'); process.chdir('nested'); }`;
 
 describe('the removal of process sandboxes', () => {
   let harness: ProcessHarness;
@@ -55,8 +57,11 @@ describe('the removal of process sandboxes', () => {
     await until(async () => (await afterRestart.sweep()).leftovers === 0 && existing().length === 0);
   });
 
-  it('removes what a service left that died while it removed it', async () => {
+  it('removes what a service left that died while it removed it, however deep that is', async () => {
     await mkdir(at('left', 'box'), { recursive: true });
+    expect(spawnSync(process.execPath, ['-e', NEST], { cwd: at('left', 'box') })).toMatchObject({
+      status: 0,
+    });
     await rename(at('left'), at('.removed-left-1'));
     const { backend } = harness;
     await until(async () => (await backend.sweep()).leftovers === 0 && existing().length === 0);

@@ -154,6 +154,7 @@ describe('filterPrompt', () => {
     ['a file', OPENAI, 'file:///etc/passwd', 'its address cannot be loaded'],
     ['damage', OPENAI, 'data:image/png;base64,a', 'its data is damaged'],
     ['a text', OPENAI, 'data:image/png;base64,aGFsbG8=', 'it is no PNG'],
+    ['too much', OPENAI, `data:image/png;base64,iVBORw0KGgoA${'A'.repeat(7_000_000)}`, 'larger than 5 MiB'],
   ])('lets images pass, with notes in place of what cannot be loaded: %s', (_, target, url, note) => {
     const [message] = filtered(
       [{ role: 'user', content: [{ type: 'file', mediaType: 'image', data: url }] }],

@@ -5,7 +5,6 @@ import { createInterface } from 'node:readline';
 const behaviour = process.env.BEHAVIOUR ?? '';
 const write = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 const answer = (id, result) => write({ jsonrpc: '2.0', id, result });
-let asker = null;
 
 if (behaviour === 'dies at once') {
   process.stderr.write(
@@ -39,7 +38,7 @@ const handlers = {
       return;
     }
     answer(id, {
-      protocolVersion: behaviour === 'is of the future' ? '2099-01-01' : params.protocolVersion,
+      protocolVersion: params.protocolVersion,
       capabilities:
         behaviour === 'has nulls' ? { tools: { listChanged: null }, prompts: null } : { tools: {} },
       serverInfo: { name: 'scripted', version: '1' },
@@ -74,12 +73,6 @@ const handlers = {
         answer(id, { content: [{ type: 'text', text: 'last' }] });
         setTimeout(() => process.exit(7), 500);
         break;
-      case 'asks':
-        asker = id;
-        ['ping', 'roots/list', 'sampling/createMessage', 'elicitation/create'].forEach((method, index) =>
-          write({ jsonrpc: '2.0', id: `q${index}`, method, params: {} }),
-        );
-        break;
       case 'answers in text':
         write({ jsonrpc: '2.0', id, result: 'done' });
         break;
@@ -92,15 +85,7 @@ const handlers = {
   },
 };
 
-const answers = [];
 for await (const line of createInterface({ input: process.stdin })) {
   const message = JSON.parse(line);
-  if (message.method === undefined) {
-    answers.push(`${message.id}: ${message.error ? message.error.code : JSON.stringify(message.result)}`);
-    if (answers.length === 4) {
-      answer(asker, { content: [{ type: 'text', text: answers.toSorted().join(', ') }] });
-    }
-  } else {
-    handlers[message.method]?.(message);
-  }
+  handlers[message.method]?.(message);
 }
