@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { OpenConnections } from '../../src/auth/open-connections.js';
 import { StandIns } from '../../src/git-providers/tokens/stand-ins.js';
 import { FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
+import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { EventSource } from '../support/event-source.js';
 import { githubApp } from '../support/github-app.js';
 import { sessionOf } from '../support/sign-in-browser.js';
+import { until } from '../support/until.js';
 
 const ME = '/api/v1/users/me/identities';
 const SETTINGS = '/api/settings';
@@ -327,6 +331,40 @@ describe('tokens of the issuer', () => {
       expect(rows).toMatchObject([{ groups: null, git: null }]);
       expect(JSON.stringify(rows)).not.toMatch(/eve-cat|dev/);
     });
+  });
+
+  it.each<[string, (userId: string, exp: number) => Promise<unknown>]>([
+    [
+      'when it ends',
+      async (_userId, exp) => {
+        app.clock.advance(exp * 1000 - app.clock.now());
+        await app.app.get(OpenConnections).now();
+      },
+    ],
+    [
+      'when its user is disabled',
+      async (userId) =>
+        request(app.url).post(`/api/v1/users/${userId}/disable`).set(app.admin.headers).expect(200),
+    ],
+  ])('close a stream that was opened with one %s', async (_when, end) => {
+    const exp = now() + HOUR;
+    const token = await issuer.accessToken(someone({ exp }));
+    const [identity] = (await ask(token).expect(200)).body.items;
+    const [{ userId }] = await app.dataSource.query<[{ userId: string }]>(
+      'SELECT user_id AS "userId" FROM user_identities WHERE id = $1',
+      [identity.id],
+    );
+    const { hex } = await new ConversationRows(app).conversation(userId, {}, FOLLOWED_ELSEWHERE);
+    const stream = await EventSource.connect(`${app.url}/api/v1/conversation/${hex}/events/stream`, {
+      Authorization: `Bearer ${token}`,
+    });
+    expect(stream.response.statusCode).toBe(200);
+    await app.app.get(OpenConnections).now();
+    expect((await ask(token)).status).toBe(200);
+    expect(stream.ended).toBe(false);
+    await end(userId, exp);
+
+    await until(() => stream.ended);
   });
 
   // The last one, since it moves the clock beyond the end of the other tokens.
