@@ -160,6 +160,7 @@ describe('ids of another user', () => {
       ({ name }) =>
         `SELECT '${name}' AS name, (to_jsonb(t) - 'last_used_at')::text AS row FROM "${name}" t WHERE user_id = $1`,
     );
+    rowsOf.push(`SELECT 'users', to_jsonb(u)::text FROM users u WHERE id = $1`);
     return app.dataSource.query(`${rowsOf.join(' UNION ALL ')} ORDER BY 1, 2`, [owner.id]);
   }
 
