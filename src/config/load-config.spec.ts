@@ -49,7 +49,12 @@ const WRONG = `
   AUTOMATION_RUN_RETENTION_SECONDS=-1 AUTOMATION_EVENT_BYTES=-1 USER_EVENT_BYTES=-1
   SANDBOX_RETENTION_SECONDS=1e30 MAX_SANDBOXES_PER_USER=1e3 GIT_REQUEST_TIMEOUT_SECONDS=0
   SUGGESTED_TASKS_TIMEOUT_SECONDS=soon FOLLOW_POLL_SECONDS=0 HTTPS_PROXY=socks5://proxy:1080
-  HTTPS_PROXY=http://user:100%@proxy:3128 HTTP_PROXY=http://user:a#b@proxy:3128`
+  HTTPS_PROXY=http://user:100%@proxy:3128 HTTP_PROXY=http://user:a#b@proxy:3128
+  ENCRYPTION_KEYS=, OUTBOUND_ALLOWLIST=llm.example.com,http://a/b PUBLIC_URL=ftp://slipway.example.com
+  CORS_ORIGINS=https://a.example.com/path ALLOWED_HOSTS=https://slipway.internal TRUSTED_PROXIES=fd00::/129
+  BITBUCKET_CLONE_URL=https://bitbucket.org/?ref=1 SANDBOX_PORTS_URL=http://[::1]:3000
+  SANDBOX_DOCKER_SUBNETS=198.18.0.0 SANDBOX_EXPOSE=direct AUDIT_RETENTION_DAYS=36501
+  EVENT_RETENTION_DAYS=36501 SANDBOX_RETENTION_SECONDS=0x10 DATABASE_DIRECT_URL=db.example.com`
   .trim()
   .split(/\s+/)
   .map((line): [string, string] => [line.replace(/=.*/, ''), line.replace(/^\w+=/, '')]);

@@ -190,7 +190,7 @@ describe('a scope', () => {
       for (const { scope, headers } of limited) {
         const answer = await ask(name, headers);
         if (scope === needed) {
-          expect([scope, missingScope(answer)]).toEqual([scope, null]);
+          expect([scope, missingScope(answer), verdictOf(answer)]).toEqual([scope, null, null]);
         } else {
           expect([scope, missingScope(answer)]).toEqual([scope, needed]);
           expect(documentProblems(operation, answer)).toEqual([]);

@@ -8,7 +8,6 @@ import { messageEvent } from '../fakes/sample-events.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { EventSource } from '../support/event-source.js';
-import { type Attempt, attemptsOf, type Ids } from '../support/operations-with-ids.js';
 import { addressOf, committedDocument } from '../support/resolved-document.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import { sessionOf } from '../support/sign-in-browser.js';
@@ -82,8 +81,6 @@ const TASK_ELSEWHERE = {
 
 const document = committedDocument();
 const closed = operationsOf(document).filter(({ operation }) => member(operation, 'x-scope') !== 'none');
-/** A stream does not end, and has tests of its own. */
-const attempts = attemptsOf(document).filter(({ name }) => !name.includes('/events/stream'));
 
 describe('a key for some repositories', () => {
   const app = useTestApp();
@@ -160,74 +157,6 @@ describe('a key for some repositories', () => {
       return (
         status === 403 && body.code === 'outside_repositories' && /all that its user has/.test(body.detail)
       );
-    };
-  });
-
-  describe('is asked about the same user in another repository', () => {
-    let others: Ids;
-    const nobodys: Ids = {
-      conversation: hexId(),
-      task: hexId(),
-      sandbox: 'a'.repeat(22),
-      event: randomUUID(),
-      apiKey: 'AAAAAAAA',
-      user: randomUUID(),
-      automation: randomUUID(),
-      run: randomUUID(),
-      automationEvent: randomUUID(),
-      automationWebhook: randomUUID(),
-      endpoint: randomUUID(),
-      delivery: randomUUID(),
-    };
-
-    beforeAll(async () => {
-      const sandbox = (await rows.sandbox(user.id, { address: 'http://127.0.0.1:9' })).id;
-      const conversation = { ...elsewhere, sandboxId: sandbox, title: 'private-of-acme' };
-      const { id, hex } = await rows.conversation(user.id, conversation, FOLLOWED_ELSEWHERE);
-      const task = await rows.startTask(user.id, {
-        appConversationId: id,
-        sandboxId: sandbox,
-        status: 'READY',
-        request: sampleStartRequest({ selected_repository: 'acme/secret', git_provider: 'github' }),
-      });
-      const event = randomUUID();
-      await app.app
-        .get(EventStore, { strict: false })
-        .store(id, [messageEvent(event, 'user', 'private-of-acme')]);
-      others = { ...nobodys, conversation: hex, task: task.hex, sandbox, event };
-    });
-
-    it.each(attempts)('$name answers as for ids that nobody has', async (attempt) => {
-      const before = await state();
-      const found = await send(attempt, others);
-      expect(found).toEqual(await send(attempt, nobodys));
-      expect(found.body).not.toContain('private-of-acme');
-      expect(await state()).toEqual(before);
-    });
-
-    const state = (): Promise<unknown> =>
-      app.dataSource.query(
-        `SELECT (SELECT json_agg(c ORDER BY id) FROM app_conversations c WHERE user_id = $1)::text,
-          (SELECT json_agg(s ORDER BY id) FROM sandboxes s WHERE user_id = $1)::text,
-          (SELECT count(*) FROM app_conversation_start_tasks WHERE user_id = $1)`,
-        [user.id],
-      );
-
-    const send = async (
-      { method, path, body: bodyOf }: Attempt,
-      ids: Ids,
-    ): Promise<{ status: number; body: string }> => {
-      const body = bodyOf?.(ids);
-      const response = await fetch(`${app.url}${path(ids)}`, {
-        method,
-        headers: { ...headers, ...(body && { 'Content-Type': 'application/json' }) },
-        body: body && JSON.stringify(body),
-      });
-      const text = (await response.text()).replace(/"request_id":"[^"]*"/, '');
-      return {
-        status: response.status,
-        body: Object.values(ids).reduce((left, id) => left.replaceAll(id, 'ID'), text),
-      };
     };
   });
 
@@ -528,8 +457,4 @@ describe('a key for some repositories', () => {
 
 function member(operation: DocumentedOperation['operation'], name: string): unknown {
   return Object(operation)[name];
-}
-
-function hexId(): string {
-  return randomUUID().replaceAll('-', '');
 }

@@ -47,6 +47,19 @@ const at = (replica: TestApp): WebhooksClient => new WebhooksClient(replica, fir
 const publish = (replica: TestApp) => at(replica).publish();
 const deliveries = (replica: TestApp) => at(replica).deliveries(endpointId);
 
+it('an attempt that a stopping replica breaks off counts as none, and is made by another one at once', async () => {
+  gate.close();
+  await publish(first);
+  await until(() => gate.waiting === 1);
+  const second = await replica();
+  await stop(first);
+  gate.open();
+  await until(async () => (await deliveries(second))[0]?.status === 'delivered');
+
+  expect(await deliveries(second)).toMatchObject([{ attempts: 1 }]);
+  expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+});
+
 it('an attempt that outlasts its claim, since its process stalled, is made again, and its end changes nothing', async () => {
   receiver.injectFault({ kind: 'hang' }, { times: 1 });
   await publish(first);

@@ -299,11 +299,11 @@ describe('what is allowed once', () => {
     const taken = await Promise.all([take('pypi.org'), take('pypi.org'), take('pypi.org')]);
     expect(taken.filter(Boolean)).toHaveLength(1);
     expect((await policy(id)).once).toEqual([]);
-    const [entry] = await app.dataSource.query(
+    const entries = await app.dataSource.query(
       "SELECT details FROM audit_entries WHERE action = 'sandbox.egress_allow' AND resource_id = $1",
       [id],
     );
-    expect(entry).toMatchObject({ details: { host: 'pypi.org' } });
+    expect(entries).toContainEqual({ details: expect.objectContaining({ host: 'pypi.org' }) });
   });
 
   it('ends after ten minutes', async () => {

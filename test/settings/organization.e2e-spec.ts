@@ -407,6 +407,12 @@ describe('the model of the organization', () => {
     }
   });
 
+  it('has no key where a program of the member may listen', async () => {
+    await share({ llm_model: 'ollama/large', llm_base_url: '' });
+
+    expect(JSON.stringify(await startOf(member))).not.toContain(HUSH);
+  });
+
   it('is tried at its own address alone', async () => {
     const trial = { llm: { model: MODEL, base_url: 'https://mine.example.com/v1', api_key: '**********' } };
     const { text } = await asMember('post', '/api/v1/model-check', trial);
