@@ -74,7 +74,7 @@ describe('a user with as many conversations as are kept', () => {
       (await request(app.url).get(`${CONVERSATIONS}/count`).set(user.headers)).body;
 
     await report();
-    await until(() => agent.lists.length === 1);
+    await until(() => agent.lists.length > 0);
     expect(await count()).toBe(2);
     await request(app.url).delete(`${CONVERSATIONS}/${hex}`).set(user.headers).expect(200);
     await until(async () => {

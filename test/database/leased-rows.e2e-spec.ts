@@ -515,7 +515,7 @@ describe('an attempt that fails', () => {
     clock.stop();
     await add(['errand'], 'Ada', new Date(clock.now()));
     for (let attempts = 1; attempts < 4; attempts += 1) {
-      await until(async () => (await rows())[0]?.leased_by === null && worker.begun.length === attempts);
+      await until(async () => worker.begun.length === attempts && (await rows())[0]?.leased_by === null);
       dueIn.push(((await rows())[0]?.due_at?.getTime() ?? 0) - clock.now());
       clock.advance(dueIn.at(-1) ?? 0);
       await wake();
