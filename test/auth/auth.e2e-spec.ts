@@ -391,7 +391,7 @@ describe('the rate limit', () => {
       expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0);
     }
     await request(app.url).get(KEYS).set(app.admin.headers).expect(200);
-    // A clock that is set back refuses nobody for longer.
+    // A clock that is set back prolongs no refusal.
     Date.now = () => now() - 3_600_000;
     const later = await request(app.url).get(KEYS).set(user.headers).expect(429);
     expect(Number(later.headers['retry-after'])).toBeLessThanOrEqual(60);
