@@ -2,11 +2,14 @@ import { describe, expect, it, jest } from '@jest/globals';
 import { endWithReader, TERMINAL, textTable } from './command-output.js';
 
 it('ends without a failure where its reader has enough', () => {
+  jest.useFakeTimers();
   const exit = jest.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
   endWithReader();
   process.stdout.emit('error', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+  jest.runAllTimers();
   expect(exit).toHaveBeenCalledWith(0);
   exit.mockRestore();
+  jest.useRealTimers();
 });
 
 it.each([

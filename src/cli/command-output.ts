@@ -1,5 +1,6 @@
 import { Command, CommanderError } from '@commander-js/extra-typings';
 import { errorCode, errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { exitProcess } from '@slipway/common/processes/exit-process.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ConfigError } from '../config/config.error.js';
 import { EmbeddedPostgresError } from '@slipway/embedded-postgres/programs.js';
@@ -28,11 +29,11 @@ function disarmed(line: string): string {
 
 /** A reader that has enough, such as `head`, is no failure; of the log of a service it would be. */
 export function endWithReader(): void {
-  process.stdout.once('error', (error) => {
+  process.stdout.on('error', (error) => {
     if (errorCode(error) !== 'EPIPE') {
       throw error;
     }
-    process.exit(EXIT.done);
+    exitProcess(EXIT.done);
   });
 }
 

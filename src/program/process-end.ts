@@ -1,6 +1,7 @@
 import { isatty } from 'node:tty';
 import type { LoggerService } from '@nestjs/common';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { exitProcess } from '@slipway/common/processes/exit-process.js';
 import { isDatabaseAway } from '../common/errors/database-failure.js';
 import type { HttpConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
@@ -23,7 +24,7 @@ export function stopOnSignals(
   const stop = (signal: NodeJS.Signals): void => {
     if (stoppingSince !== null) {
       if (performance.now() > stoppingSince + REPEATED_MS) {
-        process.exit(1);
+        endAtOnce();
       }
       return;
     }
@@ -31,16 +32,16 @@ export function stopOnSignals(
     logger.log('stopping', { signal, delay_seconds: shutdownDelaySeconds }, 'Service');
     setTimeout(() => {
       logger.error('stop timed out', { grace_ms: graceMs }, 'Service');
-      process.exit(1);
+      endAtOnce();
     }, graceMs).unref();
     service.stop().then(
       () => {
         logger.log('stopped', 'Service');
-        process.exit(0);
+        exitProcess();
       },
       (error: unknown) => {
         logger.error('failed to stop', errorStack(error), 'Service');
-        process.exit(1);
+        exitProcess(1);
       },
     );
   };
@@ -50,10 +51,15 @@ export function stopOnSignals(
   process.on('SIGHUP', [0, 1, 2].some((descriptor) => isatty(descriptor)) ? stop : () => undefined);
 }
 
+/** Whatever the process is at: process.exit() waits for threads. */
+function endAtOnce(): void {
+  process.kill(process.pid, 'SIGKILL');
+}
+
 /** Prints one line for each problem that an operator can fix, and the stack for everything else. */
 export function reportStartFailure(error: unknown): void {
   process.stderr.write(`slipway cannot start: ${startFailureText(error)}\n`);
-  process.exit(1);
+  exitProcess(1);
 }
 
 export function startFailureText(error: unknown): string {

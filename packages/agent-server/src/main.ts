@@ -1,20 +1,21 @@
+import { exitProcess } from '@slipway/common/processes/exit-process.js';
 import { nodeProblem, runAgentServer } from './program.js';
 
 const problem = nodeProblem(process.versions.node);
-if (problem !== null) {
+if (problem === null) {
+  void runAgentServer(async (context, server) => {
+    if (context.kind === 'acp') {
+      const { AcpEngine } = await import('./engine/acp/acp.engine.js');
+      return new AcpEngine({ environment: server.environment, wrapper: server.toolWrapper });
+    }
+    // Imported when the first conversation runs: the AI SDK takes longer to load than everything else together.
+    const { createNativeEngine } = await import('./engine/native/native.engine.js');
+    return createNativeEngine(context, server);
+  }).then(() => {
+    // All state is on disk: tool servers or idle connections that are still open must not keep the process alive.
+    exitProcess();
+  });
+} else {
   process.stderr.write(`${problem}\n`);
-  process.exit(1);
+  process.exitCode = 1;
 }
-
-void runAgentServer(async (context, server) => {
-  if (context.kind === 'acp') {
-    const { AcpEngine } = await import('./engine/acp/acp.engine.js');
-    return new AcpEngine({ environment: server.environment, wrapper: server.toolWrapper });
-  }
-  // Imported when the first conversation runs: the AI SDK takes longer to load than everything else together.
-  const { createNativeEngine } = await import('./engine/native/native.engine.js');
-  return createNativeEngine(context, server);
-}).then(() => {
-  // All state is on disk: tool servers or idle connections that are still open must not keep the process alive.
-  process.exit();
-});

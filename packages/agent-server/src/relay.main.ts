@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
+import { exitProcess } from '@slipway/common/processes/exit-process.js';
 import { networkConnected, parseRelay, startRelays } from './port-relay.js';
 
 // Runs another program in a sandbox's network and forwards between its ports and Unix sockets:
@@ -23,7 +24,10 @@ async function run(): Promise<void> {
   const relays = await startRelays(values.relay.map(parseRelay));
   if (positionals.length === 0) {
     // The first process of a container has no default action for signals.
-    process.once('SIGTERM', () => process.exit(0));
+    process.once('SIGTERM', () => {
+      relays.close();
+      exitProcess();
+    });
     return;
   }
   // Handled before there is a program: a signal that came in between would end the relay, and the program with it.
@@ -33,11 +37,12 @@ async function run(): Promise<void> {
   const child = spawn(program, args, { stdio: 'inherit' });
   child.on('error', (error) => {
     process.stderr.write(`${program} cannot be run: ${error.message}\n`);
-    process.exit(127);
+    relays.close();
+    exitProcess(127);
   });
   child.on('exit', (code, signal) => {
     relays.close();
-    process.exit(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
+    exitProcess(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
   });
 }
 

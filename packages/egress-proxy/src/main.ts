@@ -1,4 +1,5 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { exitProcess } from '@slipway/common/processes/exit-process.js';
 import { runEgressProxy } from './run-egress-proxy.js';
 
 // Names are resolved by these threads, half of which may wait for resolvers at once.
@@ -6,9 +7,9 @@ process.env['UV_THREADPOOL_SIZE'] ??= '32';
 
 runEgressProxy(process.env, process.stdin).then(
   // Kept connections must not keep the process alive.
-  () => process.exit(),
+  () => exitProcess(),
   (error: unknown) => {
     process.stderr.write(`The egress proxy cannot start: ${errorMessage(error)}\n`);
-    process.exit(1);
+    exitProcess(1);
   },
 );
