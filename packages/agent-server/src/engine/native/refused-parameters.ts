@@ -93,13 +93,14 @@ export class RefusedParameters {
       const model = jsonText(body, 'model') ?? '';
       for (;;) {
         const refused = this.#refused.get(model) ?? new Set();
-        const sent = without(body, refused, this.#unreadable);
-        const response = await fetch(input, { ...init, body: JSON.stringify(sent) });
+        const asked = JSON.stringify(without(body, refused, this.#unreadable));
+        const response = await fetch(input, { ...init, body: asked });
         if (response.status !== 400 && response.status !== 422) {
           return response;
         }
         const text = await response.text();
         const refusal = readRefusal(text);
+        const sent: JsonObject = Object(parseJson(asked));
         const sealed = jsonList(sent, 'input').flatMap((item) => jsonText(item, 'encrypted_content') ?? []);
         if (isUnreadable(refusal) && sealed.length > 0) {
           sealed.forEach((content) => this.#unreadable.add(content));
