@@ -1,7 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { toolEnvironment } from './tool-view.js';
 
-const UNATTENDED = {
+const ALWAYS = {
+  LANG: 'C.UTF-8',
   GIT_TERMINAL_PROMPT: '0',
   GIT_PAGER: 'cat',
   PAGER: 'cat',
@@ -41,11 +42,13 @@ it('passes on the variables on the list, and nothing else', () => {
     HEX_CACERTS_PATH: '/corp.pem',
     DENO_CERT: '/corp.pem',
     SLIPWAY_SANDBOX: 'instance/id',
-    ...UNATTENDED,
+    ...ALWAYS,
   });
 });
 
 it.each([
+  // jenkins-infra/helpdesk#3130, redhat-developer/vscode-java#4473: names of files that are not ASCII.
+  [{ LANG: 'de_DE.UTF-8' }, { LANG: 'de_DE.UTF-8' }],
   // Without the list, it is unknown which variables are the image's.
   [{ JAVA_HOME: '/opt/java' }, {}],
   [{ JAVA_HOME: '/opt/java', SLIPWAY_SERVICE_VARIABLES: '' }, { JAVA_HOME: '/opt/java' }],
@@ -73,7 +76,7 @@ it.each([
 ])('passes on the variables of the image: %j', (own, expected) => {
   expect(toolEnvironment(own)).toEqual({
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    ...UNATTENDED,
+    ...ALWAYS,
     ...expected,
   });
 });

@@ -97,6 +97,8 @@ export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> 
   );
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    // Without any, Java cannot open files by their names, and Ruby and Haskell not read them, but in ASCII.
+    LANG: 'C.UTF-8',
     ...Object.fromEntries(
       own['SSL_CERT_FILE'] ? CERTIFICATE_VARIABLES.map((name) => [name, own['SSL_CERT_FILE'] ?? '']) : [],
     ),

@@ -31,6 +31,16 @@ describe('replaceUnique', () => {
     expect(() => replaceUnique('a\r\nb', 'b\na', 'x')).toThrow('does not occur');
   });
 
+  // OpenHands/OpenHands#7888, defilantech/LLMKube#916
+  it.each(['if a:\n  b()', '     2\tif a:\n     3\t\tb()'])(
+    'shows the only lines that are alike: %j',
+    (old) => {
+      const content = 'x\nif a:  \n\tb()\n';
+      expect(() => replaceUnique(content, old, 'y')).toThrow('lines 2 to 3:\n     2\tif a:  \n     3\t\tb()');
+      expect(() => replaceUnique(content + content, old, 'y')).toThrow('look at the file again');
+    },
+  );
+
   it('takes time in proportion to the length', () => {
     const content = 'line\r\n'.repeat(500_000);
     const took = processorMs(() => {

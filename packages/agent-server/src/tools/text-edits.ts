@@ -1,6 +1,9 @@
+import { clipText } from '../clipped-text.js';
 import { ToolInputError } from './tool.js';
 
 const CONTEXT_LINES = 4;
+/** As `numberedLines` writes them. */
+const LINE_NUMBERS = /^ *\d+\t/gm;
 
 /** The mark that some editors put before the text; models neither see nor write it. */
 export const BOM = '\uFEFF';
@@ -30,7 +33,7 @@ function findUnique(content: string, old: string): number {
   const first = content.indexOf(old);
   if (first === -1) {
     throw new ToolInputError(
-      'old_str does not occur in the file exactly like this; look at the file again, white space included.',
+      `old_str does not occur in the file exactly like this; ${nearMiss(content, old)}`,
     );
   }
   if (content.indexOf(old, first + 1) !== -1) {
@@ -40,6 +43,21 @@ function findUnique(content: string, old: string): number {
     );
   }
   return first;
+}
+
+/** Names the only lines that differ in white space alone, or in numbers that were copied from a view, if there are any. */
+function nearMiss(content: string, old: string): string {
+  const target = `\n${plain(old.replaceAll(LINE_NUMBERS, '')).trim()}\n`;
+  const [before = '', ...after] = plain(`\n${content}\n`).split(target);
+  const first = before.split('\n').length;
+  const last = first + target.split('\n').length - 3;
+  return target.trim() === '' || after.length !== 1
+    ? 'look at the file again, white space included.'
+    : `only white space, or line numbers, differ in lines ${first} to ${last}:\n${clipText(numberedLines(content, [first, last]))}`;
+}
+
+function plain(text: string): string {
+  return text.replaceAll(/[^\S\n]+/g, ' ').replaceAll(/ ?\n ?/g, '\n');
 }
 
 /** Inserts lines after a line (0: before the first), with the line breaks around them. @throws ToolInputError */

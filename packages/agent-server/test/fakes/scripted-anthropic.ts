@@ -28,6 +28,7 @@ export interface AnthropicRequest {
 
 /** Decides by the body of a request; null means that it never answers. */
 export type AnthropicScript = (body: Record<string, unknown>) => AnthropicAnswer | AnthropicRefusal | null;
+export type AnthropicTurn = AnthropicRefusal | Partial<AnthropicAnswer>;
 
 /**
  * Anthropic's Messages API over real HTTP, streamed and whole; it gives the answers of a list, the last one for ever, or
@@ -46,7 +47,7 @@ export class ScriptedAnthropic {
 
   /** @param refusalOf why a body is refused; null: it is not */
   static async start(
-    answers: readonly AnthropicAnswer[] | AnthropicScript,
+    answers: readonly (AnthropicAnswer | AnthropicRefusal)[] | AnthropicScript,
     refusalOf: (body: unknown) => string | null = anthropicRefusal,
   ): Promise<ScriptedAnthropic> {
     let self: ScriptedAnthropic | null = null;

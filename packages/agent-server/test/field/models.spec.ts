@@ -5,7 +5,7 @@ import type { ModelParameters } from '@slipway/agent-protocol/conversation-schem
 import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { call, fails, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, inOrder, type Script } from '../fakes/scripted-llm.js';
-import { codesOf, expectDone, nativeAgent, showImages } from './native-agent.js';
+import { codesOf, expectDone, expectTold, nativeAgent, showImages } from './native-agent.js';
 import { nativeServer } from './native-server.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 
@@ -154,6 +154,8 @@ describe('a parameter that a server refuses', () => {
       { message: '`temperature` may only be set to 1 when thinking is enabled.' },
       { temperature: 0.5 },
     ],
+    // BerriAI/litellm#25332, BerriAI/litellm#37980
+    ['tool_choice', "Bedrock doesn't support tool_choice=none. Supported tool_choice values=['auto']", {}],
   ])('is left out: %s', async (member, error, parameters) => {
     const host = await agent.run(refusing(member, { error }), { llm: llmWith(parameters) });
     expectDone(host);
@@ -167,6 +169,18 @@ describe('a parameter that a server refuses', () => {
       llm: llmWith({ temperature: 0.25, top_p: 0.5 }),
     });
     expect(agent.llm.requests.at(-1)?.body['temperature']).toBe(0.25);
+  });
+
+  // Gitlawb/openclaude#1125, can1357/oh-my-pi#9569: OpenRouter compares what is left with the longest answer allowed.
+  it('may be the length of an answer, for what credit is left', async () => {
+    const credit = (tokens: number): Script => {
+      const message = `This request requires more credits, or fewer max_tokens. You requested up to 16384 tokens, but can only afford ${tokens}.`;
+      return ({ body }) =>
+        Number(body['max_tokens']) > tokens ? refuses(402, { error: { code: 402, message } }) : say('done');
+    };
+    expectDone(await agent.run(credit(5_365)));
+    expect(agent.llm.requests.at(-1)?.body['max_tokens']).toBe(5_365);
+    expectTold(await agent.run(credit(300)), 'LlmQuotaExceeded', 'can only afford 300');
   });
 
   // BerriAI/litellm#30835, charmbracelet/crush#1590: Mistral; Cerebras and Groq have a sentence of their own.

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import type { EngineSettings } from '../../src/engine/agent-engine.js';
 import { NativeEngine } from '../../src/engine/native/native.engine.js';
 import { engineSettings, MemoryEngineHost, NEVER_MS } from '../fakes/memory-engine-host.js';
-import { type AnthropicAnswer, ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
+import { type AnthropicTurn, ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
 
 const MCP_SERVERS = 'packages/agent-server/test/fakes/mcp-servers';
@@ -57,7 +57,7 @@ export class NativeAgent {
 
   /** The same with Anthropic's own API; the last answer is given for ever. */
   async runAtAnthropic(
-    answers: (Omit<AnthropicAnswer, 'usage'> & Partial<AnthropicAnswer>)[],
+    answers: readonly AnthropicTurn[],
     { llm, ...changes }: Partial<Omit<EngineSettings, 'llm'>> & { llm?: Partial<EngineSettings['llm']> } = {},
     more: string[] = [],
   ): Promise<{ host: MemoryEngineHost; claude: ScriptedAnthropic }> {

@@ -153,12 +153,6 @@ describe('a call that the server of the model could not read', () => {
       expect(answersOf(host)).toEqual(['Done.']);
     },
   );
-
-  it('is told when that does not help', async () => {
-    const host = await agent.run(() => refuses(400, { error }));
-    expect(agent.llm.requests).toHaveLength(4);
-    expect(host.ofKind('ConversationErrorEvent').at(-1)?.detail).toContain('Failed to call a function');
-  });
 });
 
 // openclaw/openclaw#84697, beekeeper-studio#4188: the address of a web page reads as "could not be reached".
@@ -220,13 +214,6 @@ describe('an error with status 200', () => {
     // A pause in whole seconds that is short is followed by one that fills the minute.
     expect(agent.llm.requests.length).toBeGreaterThanOrEqual(requests);
     expect(agent.llm.requests.length).toBeLessThanOrEqual(requests === 1 ? 1 : 7);
-  });
-
-  it('leaves nothing of the answer', async () => {
-    const error = { code: 502, message: 'the upstream is gone' };
-    const host = await agent.run(inOrder(breaksOff(error), call('finish', { message: 'Done.' })));
-    expect(host.status).toBe('finished');
-    expect(answersOf(host)).toEqual([]);
   });
 });
 
@@ -294,6 +281,9 @@ describe('an answer without end', () => {
     expectDone(host);
     await agent.goOn(host, 'Again.');
     expect(agent.llm.requests).toHaveLength(3);
+    // bytedance/deer-flow#66: DeepSeek names the answer also where it has no limit.
+    await agent.run(() => fails(400, message), llm());
+    expect(agent.llm.requests).toHaveLength(2);
   });
 });
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import { call, say } from '../fakes/scripted-llm.answers.js';
+import { call, refuses, say } from '../fakes/scripted-llm.answers.js';
 import { type ChatMessage, inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { sealed } from '../fakes/scripted-responses.js';
-import { nativeAgent } from './native-agent.js';
+import { expectDone, nativeAgent } from './native-agent.js';
 import { nativeServer } from './native-server.js';
 
 // https://github.com/earendil-works/pi/issues/6733: `extra_content` of a call is dropped, and Gemini refuses the next request.
@@ -89,12 +89,13 @@ describe('opaque data of a provider', () => {
     });
   });
 
+  const thinking = {
+    thinking: 'Hm.',
+    text: 'I think.',
+    call: { id: 'toolu_1', name: 'think', input: THINK },
+  };
+
   it('of Anthropic goes back in its place', async () => {
-    const thinking = {
-      thinking: 'Hm.',
-      text: 'I think.',
-      call: { id: 'toolu_1', name: 'think', input: THINK },
-    };
     const { claude } = await agent.runAtAnthropic([thinking, { text: 'Done.' }], {}, ['Go on.']);
     const sent = jsonList(claude.requests.at(-1)?.body, 'messages').map((message) =>
       jsonList(message, 'content'),
@@ -107,6 +108,40 @@ describe('opaque data of a provider', () => {
     ]);
     const types = sent.map((content) => jsonAt(content[0], 'type'));
     expect(types).toEqual(['text', 'thinking', 'tool_result', 'text', 'text']);
+  });
+
+  // anthropics/claude-code#63357, anomalyco/opencode#3077: accounts and providers behind an address change.
+  it.each([
+    'messages.1.content.0: Invalid `signature` in `thinking` block',
+    'messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.',
+  ])('that Anthropic cannot read any more is left out: %s', async (message) => {
+    const begun = 'Expected `thinking` or `redacted_thinking`, but found `tool_use`. Or disable `thinking`.';
+    const refusals = [message, begun].map((text) => ({ status: 400, message: text }));
+    const llm = { parameters: { extended_thinking_budget: 2_000 } };
+    const { host, claude } = await agent.runAtAnthropic([thinking, ...refusals, { text: 'Done.' }], { llm });
+    expectDone(host);
+    expect(claude.requests.map(({ body }) => 'thinking' in body)).toEqual([true, true, true, false]);
+    expect(JSON.stringify(claude.requests.at(-1))).not.toContain('signed');
+  });
+
+  // mastra-ai/mastra#23433, RooCodeInc/Roo-Code#10759: OpenRouter goes to another of the model's providers.
+  const google = { extra_content: { google: { thought_signature: 'AY89' } } };
+  const encrypted = { type: 'reasoning.encrypted', data: 'AY89', id: 'call_0_0' };
+  const googles = { ...encrypted, format: 'google-gemini-v1' };
+  it.each([
+    ['Corrupted thought signature.', { reasoning_details: [googles] }, {}],
+    ['Unable to submit request because Thought signature is not valid..', {}, google],
+    ['messages.7.content.2: Invalid signature in thinking block', { reasoning_details: [encrypted] }, {}],
+  ])('that another provider cannot read is left out: %s', async (message, members, ofCall) => {
+    const raw = JSON.stringify({ error: { message } });
+    const refusal = refuses(400, { error: { message: 'Provider returned error', metadata: { raw } } });
+    const called = [{ name: 'think', arguments: THINK, members: ofCall }];
+    const host = await agent.run(inOrder({ kind: 'answer', members, calls: called }, refusal, say('Done.')));
+    expectDone(host);
+    const sent = JSON.stringify(answersIn(agent.llm));
+    expect(sent).not.toContain('AY89');
+    expect(sent.includes('skip_thought_signature_validator')).toBe(!message.includes('thinking'));
+    expect(callsIn(agent.llm)).toHaveLength(1);
   });
 });
 

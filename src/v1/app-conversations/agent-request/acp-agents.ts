@@ -254,7 +254,7 @@ export function acpLimitations(
     ...(abilities.loadSession
       ? []
       : [
-          'The agent cannot load earlier sessions: after a pause of its sandbox it does not remember this conversation.',
+          'The agent cannot load earlier sessions: after a pause of its sandbox it is told what was said and done before, and remembers no more.',
         ]),
     ...(abilities.image ? [] : ['The agent cannot read images.']),
     ...[...new Set(lost)].map(

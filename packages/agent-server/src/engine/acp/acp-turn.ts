@@ -1,8 +1,15 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
-import { isUserMessage, type AgentEvent, type MessageEvent } from '@slipway/agent-protocol/events.js';
+import {
+  contentText,
+  isUserMessage,
+  type AgentEvent,
+  type MessageEvent,
+} from '@slipway/agent-protocol/events.js';
 import { within } from '@slipway/common/async.js';
 import { jsonNumber } from '@slipway/common/json-access.js';
+import { clipText } from '../../clipped-text.js';
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
+import { hasCallEnded } from '../agent-events.js';
 import { type Limit, stepCost } from '../limits.js';
 import type { PermissionOption, PermissionOutcome, PromptResponse } from './acp-schemas.js';
 
@@ -222,6 +229,9 @@ function tokensOf({ usage, _meta: meta }: PromptResponse): Tokens | null {
 }
 
 const GO_ON = 'Your work was interrupted. Go on where you stopped.';
+const LOST =
+  'You have worked on this before, in a session that is lost. What was said and done in it follows, the oldest first: it is to remember, not to do again. Your files are as you left them.';
+const [MAX_HISTORY, MAX_SAID] = [40_000, 4_000];
 
 interface PromptOptions {
   /** Id of the last message that an agent was given; null before the first. */
@@ -238,7 +248,7 @@ export function unsentMessages(events: readonly AgentEvent[], lastMessage: strin
   return events.slice(after + 1).filter(isUserMessage);
 }
 
-/** What to give the agent now. Without memory, it gets the user's last message again, and is told the rest. */
+/** What to give the agent now. Without memory, it gets the user's last message again, and what the log has besides. */
 export function toPrompt(
   events: readonly AgentEvent[],
   options: PromptOptions,
@@ -250,7 +260,9 @@ export function toPrompt(
   const said = [...remark, ...messages.flatMap((message) => toBlocks(message, options.takesImages))];
   const blocks = said.length === 0 ? [textBlock(GO_ON)] : said;
   return {
-    blocks: options.remembers ? blocks : [...instructions(options.settings), ...blocks],
+    blocks: options.remembers
+      ? blocks
+      : [...instructions(options.settings), ...history(events, new Set(messages)), ...blocks],
     lastMessage: messages.at(-1)?.id ?? options.lastMessage,
   };
 }
@@ -258,6 +270,19 @@ export function toPrompt(
 function instructions({ systemPromptSuffix, language }: PromptOptions['settings']): ContentBlock[] {
   const parts = [systemPromptSuffix, language ? `Answer in this language: ${language}.` : null];
   return parts.flatMap((part) => (part ? [textBlock(part)] : []));
+}
+
+function history(events: readonly AgentEvent[], given: ReadonlySet<AgentEvent>): ContentBlock[] {
+  const lines = events.flatMap((event) => {
+    if (event.kind === 'MessageEvent' && event.source !== 'environment' && !given.has(event)) {
+      const who = event.source === 'user' ? 'USER' : 'YOU';
+      return [`${who}: ${clipText(contentText(event.llm_message.content), MAX_SAID)}`];
+    }
+    return event.kind === 'ACPToolCallEvent' && hasCallEnded(event)
+      ? [`YOU DID: ${event.title}${event.is_error ? ' (failed)' : ''}`]
+      : [];
+  });
+  return lines.length === 0 ? [] : [textBlock(`${LOST}\n\n${clipText(lines.join('\n'), MAX_HISTORY)}`)];
 }
 
 function toBlocks({ llm_message, extended_content }: MessageEvent, takesImages: boolean): ContentBlock[] {

@@ -319,7 +319,7 @@ async function announce(host: EngineHost, session: AcpSession): Promise<void> {
     await host.append(
       conversationFailure(
         'ACPSessionLost',
-        `The agent was started again and ${why}: it does not remember what was said and done before. Its files are as it left them.`,
+        `The agent was started again and ${why}: it is told what was said and done before, and remembers no more. Its files are as it left them.`,
       ),
     );
   }

@@ -47,9 +47,13 @@ describe('toLlmFailure', () => {
       0,
     ],
     [{ message: 'overloaded' }, 'LlmUnavailable', 'overloaded', 0],
+    [refusal(500, '{"error":"no user query found in messages"}'), 'LlmContextFull', 'num_ctx', null],
+    // Oaklight/argo-proxy#91
+    [{ message: "Error code: 400 - {'error': {'message': 'no'}}" }, 'LlmRejected', '400: {', null],
   ])('reads %s', (error, code, message, retryAfterMs) => {
     const failure = toLlmFailure(error, NOW);
     expect(failure).toMatchObject({ code, retryAfterMs });
+    expect(failure.mayBeHistory || code !== 'LlmContextFull').toBe(true);
     expect(failure.message).toContain(message);
   });
 

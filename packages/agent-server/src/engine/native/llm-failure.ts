@@ -69,6 +69,8 @@ export const ADDRESS_HINT =
   'Check llm_base_url: it has to be the address of the API, which ends with /v1 at most servers.';
 const TOOLS_HINT =
   'If the model takes no calls of tools, set native_tool_calling to false in its settings: it then writes them as text.';
+const CONTEXT_HINT =
+  'Its context is too small, so it left out most of the prompt: give it a larger one at its server (num_ctx, OLLAMA_CONTEXT_LENGTH).';
 
 export function toLlmFailure(error: unknown, now: number): LlmFailure {
   const chain = causes(error);
@@ -112,7 +114,9 @@ function errorResponse(
     ? addressHint(url, isNoAddress(status, refusal))
     : isWithoutTools(refusal)
       ? ` ${TOOLS_HINT}`
-      : '';
+      : /no user query found/i.test(said)
+        ? ` ${CONTEXT_HINT}`
+        : '';
   const reason = `The model's provider answered ${status}: ${text}${hint}`;
   const code = failureCode(status, refusal);
   const pause = namedPause(headers, body, now);
@@ -120,7 +124,8 @@ function errorResponse(
   if (isPassing || (code === 'LlmQuotaExceeded' && pause > 0)) {
     return new LlmFailure(code, reason, pause, { cause });
   }
-  const mayBeHistory = [400, 413, 422].includes(status) && code !== 'LlmContentFiltered' && !isFinal(refusal);
+  const isRefused = [400, 413, 422].includes(status) && code !== 'LlmContentFiltered' && !isFinal(refusal);
+  const mayBeHistory = code === 'LlmContextFull' || isRefused;
   return new LlmFailure(code, reason, null, { cause, mayBeHistory, status });
 }
 
@@ -169,8 +174,10 @@ function streamError(chain: readonly unknown[]): { status: number; text: string 
       jsonAt(found, 'data') ??
       (found instanceof Error ? undefined : found);
     const code = jsonNumber(said, 'code') ?? jsonNumber(said, 'status') ?? 0;
-    const words = `${jsonText(said, 'code') ?? ''} ${jsonText(said, 'type') ?? ''}`.toLowerCase();
     const text = typeof said === 'string' ? said : jsonText(said, 'message');
+    // Gateways in Python quote the exception of OpenAI's client.
+    const quoted = /\berror code: ([45]\d\d)\b/i.exec(text ?? '')?.[1];
+    const words = [jsonText(said, 'code'), jsonText(said, 'type'), quoted].join(' ').toLowerCase();
     if (text !== null) {
       const byCode = code >= 400 && code < 600 ? code : Number(/\b[45]\d\d\b/.exec(words)?.[0] ?? 0);
       const status = byCode || CODE_STATUS.find(([pattern]) => pattern.test(words))?.[1] || 502;

@@ -21,6 +21,20 @@ const answered = (...content: ReturnType<typeof result>[]): ModelMessage => ({ r
 const result = (toolCallId: string, value = 'ok') =>
   ({ type: 'tool-result', toolCallId, toolName: 'think', output: { type: 'text', value } }) as const;
 
+/** The beginnings of a PNG, a GIF, a JPEG and three forms of WebP, the last two of which have 8,001 pixels in height. */
+const images = (height: number): string[] => {
+  const big = height.toString(16).padStart(4, '0');
+  const little = `${big.slice(2)}${big.slice(0, 2)}`;
+  return [
+    `89504e470d0a1a0a0000000d494844520000000a0000${big}`,
+    `4749463839610a00${little}`,
+    `ffd8ffe000040000ffc0001108${big}000a`,
+    `52494646000000005745425056503820000000000000009d012a0a00${little}`,
+    '5249464600000000574542505650385800000000000000000a0000401f00',
+    '5249464600000000574542505650384c000000002f0900d007',
+  ].map((hex) => `data:image/png;base64,${Buffer.from(hex.padEnd(84, '0'), 'hex').toString('base64')}`);
+};
+
 function filtered(messages: ModelMessage[], target = OPENAI): ModelMessage[] {
   return filterPrompt({ instructions: 'Be good.', messages, tools: [] }, target).messages;
 }
@@ -145,7 +159,8 @@ describe('filterPrompt', () => {
     expect(JSON.stringify(filtered(messages)[1])).not.toContain('skip_thought');
   });
 
-  it.each<[string, ModelTarget, string, string | null]>([
+  type Row = [string, ModelTarget, string, string | null];
+  it.each<Row>([
     ['a picture', ANTHROPIC, 'data:image/png;base64,iVBORw0KGgo=', null],
     ['an address', ANTHROPIC, 'https://example.com/a.png', null],
     ['an address without TLS', OPENAI, 'http://example.com/a.png', null],
@@ -155,6 +170,9 @@ describe('filterPrompt', () => {
     ['damage', OPENAI, 'data:image/png;base64,a', 'its data is damaged'],
     ['a text', OPENAI, 'data:image/png;base64,aGFsbG8=', 'it is no PNG'],
     ['too much', OPENAI, `data:image/png;base64,iVBORw0KGgoA${'A'.repeat(7_000_000)}`, 'larger than 5 MiB'],
+    // NousResearch/hermes-agent#37677: each later request is refused.
+    ...images(8_001).map((url): Row => ['many pixels', ANTHROPIC, url, 'more than 8000 pixels']),
+    ['many pixels for another model', OPENAI, images(8_001)[0] ?? '', null],
   ])('lets images pass, with notes in place of what cannot be loaded: %s', (_, target, url, note) => {
     const [message] = filtered(
       [{ role: 'user', content: [{ type: 'file', mediaType: 'image', data: url }] }],
@@ -168,6 +186,16 @@ describe('filterPrompt', () => {
     expect(filtered([{ role: 'user', content: [image] }])).toMatchObject([
       { content: [{ mediaType: 'image/jpeg', data: new URL('data:image/jpeg;base64,/9j/AAAA') }] },
     ]);
+  });
+
+  // anthropics/claude-code#46656
+  it('keeps only smaller images where Claude is shown more than twenty', () => {
+    const image = { type: 'file', mediaType: 'image', data: images(2_001)[0] ?? '' } as const;
+    const shown = (count: number): string =>
+      JSON.stringify(
+        filtered([{ role: 'user', content: Array.from({ length: count }, () => image) }], ANTHROPIC),
+      );
+    expect([20, 21].map((count) => shown(count).includes('more than 2000 pixels'))).toEqual([false, true]);
   });
 
   it('keeps the newest images where there are too many', () => {

@@ -15,6 +15,7 @@ import { UNKNOWN_RESULT } from '../agent-events.js';
 import {
   ImageAllowance,
   imagePart,
+  imagesIn,
   type LeftOutImages,
   type ModelTarget,
   type TargetRules,
@@ -80,7 +81,7 @@ function withImages(
   rules: TargetRules,
   leftOut: LeftOutImages,
 ): ModelMessage[] {
-  const limits = { allowance: new ImageAllowance(), leftOut };
+  const limits = { allowance: new ImageAllowance(rules, imagesIn(messages).all), leftOut };
   return messages
     .toReversed()
     .map((message) => {
@@ -267,22 +268,8 @@ function uniqueIds(valid: RegExp): (id: string) => string {
 }
 
 /** Keywords that Google's API knows; it refuses a schema with any other. */
-const GOOGLE_KEYWORDS = new Set([
-  'type',
-  'title',
-  'description',
-  'nullable',
-  'minLength',
-  'maxLength',
-  'minItems',
-  'maxItems',
-  'minProperties',
-  'maxProperties',
-  'minimum',
-  'maximum',
-  'pattern',
-  'required',
-]);
+const GOOGLE_KEYWORD =
+  /^(type|title|description|nullable|(min|max)(Length|Items|Properties|imum)|pattern|required)$/;
 
 /** A repaired schema in the words of Google's API; what it has no word for is told in the description. */
 export function googleSchema(schema: unknown): JsonObject {
@@ -301,7 +288,7 @@ export function googleSchema(schema: unknown): JsonObject {
   ].filter((note) => typeof note === 'string' && note !== '');
   return {
     ...Object.assign({}, ...parts),
-    ...Object.fromEntries(Object.entries(own).filter(([name]) => GOOGLE_KEYWORDS.has(name))),
+    ...Object.fromEntries(Object.entries(own).filter(([name]) => GOOGLE_KEYWORD.test(name))),
     ...(notes.length > 0 && { description: notes.join(' ') }),
     ...(areTexts && { type: 'string', enum: values }),
     ...(format === 'date-time' && { format }),

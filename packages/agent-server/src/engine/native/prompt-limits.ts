@@ -2,6 +2,8 @@ import { hostOf, isOpenAi } from '@slipway/common/model-endpoint.js';
 import { imageType, isBase64 } from '@slipway/common/well-formed-text.js';
 import type { FilePart, ModelMessage, TextPart } from 'ai';
 import type { OpaqueMembers } from '../agent-engine.js';
+import { longestSide } from './image-sides.js';
+import { NO_SIGNATURE } from './sealed-thoughts.js';
 
 export interface ModelTarget {
   api: 'openai' | 'anthropic';
@@ -13,6 +15,8 @@ export interface ModelTarget {
 export interface TargetRules {
   callId: RegExp;
   imageUrls: 'https' | 'any';
+  /** Whether the longest side of an image has a limit, which is lower where there are many. */
+  limitsSides: boolean;
   maxDescription: number;
   /** Schemas of tools are Google's, which are a part of OpenAPI's. */
   isGoogle: boolean;
@@ -38,6 +42,7 @@ export function targetRules({ api, baseUrl, model }: ModelTarget): TargetRules {
     return {
       callId: /^[a-zA-Z0-9_-]{1,64}$/,
       imageUrls: 'https',
+      limitsSides: true,
       maxDescription: UNLIMITED,
       isGoogle: false,
       alternates: false,
@@ -51,13 +56,11 @@ export function targetRules({ api, baseUrl, model }: ModelTarget): TargetRules {
   return {
     callId: isMistral ? /^[a-zA-Z0-9]{9}$/ : /^[!-~]{1,40}$/,
     imageUrls: 'any',
+    limitsSides: /claude/i.test(model),
     maxDescription: limitsTools ? 1_024 : UNLIMITED,
     isGoogle: isGemini,
     alternates: isMistral || STRICT_TEMPLATES.test(model),
-    // Google documents this value for histories that other models have begun.
-    foreignCall: isGemini
-      ? { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } }
-      : null,
+    foreignCall: isGemini ? { extra_content: { google: { thought_signature: NO_SIGNATURE } } } : null,
   };
 }
 
@@ -66,6 +69,8 @@ const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 /** Characters in base64, of all images of a request. */
 const MAX_ALL = 20 * 1024 * 1024;
 const MAX_IMAGES = 50;
+/** Pixels that Claude takes (https://platform.claude.com/docs/en/build-with-claude/vision), and from how many images on fewer. */
+const [MAX_SIDE, MAX_SIDE_OF_MANY, MANY_IMAGES] = [8_000, 2_000, 20];
 const MAX_ADDRESS = 8_192;
 
 export type LeftOutImages = 'none' | 'addresses' | 'all';
@@ -88,6 +93,11 @@ export function imagesIn(messages: readonly ModelMessage[]): { all: number; byAd
 export class ImageAllowance {
   #count = MAX_IMAGES;
   #characters = MAX_ALL;
+  readonly maxSide: number;
+
+  constructor({ limitsSides }: Pick<TargetRules, 'limitsSides'>, images: number) {
+    this.maxSide = limitsSides ? (images > MANY_IMAGES ? MAX_SIDE_OF_MANY : MAX_SIDE) : Infinity;
+  }
 
   take(characters: number): boolean {
     const hasRoom = this.#count > 0 && characters <= this.#characters;
@@ -136,6 +146,9 @@ export function imagePart(
   }
   if (base64.length > (MAX_IMAGE_BYTES / 3) * 4) {
     return leftOut('it is larger than 5 MiB');
+  }
+  if (allowance.maxSide < Infinity && longestSide(base64) > allowance.maxSide) {
+    return leftOut(`a side has more than ${allowance.maxSide} pixels; a smaller copy would be shown`);
   }
   return allowance.take(base64.length)
     ? { type: 'file', data: new URL(`data:${mediaType};base64,${base64}`), mediaType }

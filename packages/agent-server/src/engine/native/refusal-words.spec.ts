@@ -48,6 +48,8 @@ const FULL: Record<number, string[]> = {
   500: [
     error('the request exceeds the available context size'),
     'prompt too long; exceeded max context length by 400 tokens',
+    // ollama/ollama#18107
+    error('no user query found in messages'),
   ],
   503: [error('input tokens exceed the configured limit')],
 };
@@ -134,6 +136,12 @@ describe('readRefusal', () => {
     ['{"error":"no such model"}', 'no such model'],
     ['{"detail":"Not Found"}', 'Not Found'],
     ['[{"error":{"message":"in a list"}}]', 'in a list'],
+    // open-webui/computer#293
+    ...['temporarily rate-limited upstream', error('temporarily rate-limited upstream')].map((raw) => [
+      JSON.stringify({ error: { message: 'Provider returned error', metadata: { raw } } }),
+      'temporarily rate-limited upstream',
+    ]),
+    [error('Provider returned error'), 'Provider returned error'],
     ['<html>Bad gateway</html>', '<html>Bad gateway</html>'],
     [
       '<!DOCTYPE html>\n<!--[if lt IE 7]> <html class="ie6"> <![endif]-->\n<title>llm.example | 524: A\n timeout</title>',

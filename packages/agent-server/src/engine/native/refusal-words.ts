@@ -10,6 +10,8 @@ export interface Refusal {
 
 const CODE_MEMBERS = ['code', 'type', 'status', 'reason', 'error_code', 'param'];
 const TEXT_MEMBERS = ['message', 'msg', 'detail', 'error', 'error_description'];
+/** What OpenRouter says of every refusal; that of the model's provider stands in `raw`. */
+const GENERIC = /^provider returned error$/i;
 const MAX_DEPTH = 12;
 /** Longer ones are pages, not reasons. */
 const MAX_READ = 50_000;
@@ -21,7 +23,7 @@ export function readRefusal(body: string): Refusal {
   const parsed = parseJson(body);
   collect(parsed, codes, texts, 0);
   return {
-    reason: texts[0] ?? (pageTitle(body) || body.trim()),
+    reason: texts.find((text) => !GENERIC.test(text)) ?? texts[0] ?? (pageTitle(body) || body.trim()),
     codes: codes.map(toWords),
     text: toWords(isJsonObject(parsed) || Array.isArray(parsed) ? texts.join('\n') : body),
   };
@@ -40,10 +42,7 @@ function collect(value: unknown, codes: string[], texts: string[], depth: number
     return;
   }
   if (typeof value === 'string') {
-    const parsed = /^\s*[[{]/.test(value) ? parseJson(value) : undefined;
-    if (parsed !== undefined) {
-      collect(parsed, codes, texts, depth + 1);
-    }
+    collect(quotedJson(value), codes, texts, depth + 1);
     return;
   }
   for (const [name, member] of membersOf(value)) {
@@ -51,12 +50,16 @@ function collect(value: unknown, codes: string[], texts: string[], depth: number
       if (CODE_MEMBERS.includes(name)) {
         codes.push(member);
       }
-      if (TEXT_MEMBERS.includes(name)) {
+      if (TEXT_MEMBERS.includes(name) || (name === 'raw' && quotedJson(member) === undefined)) {
         texts.push(member.trim());
       }
     }
     collect(member, codes, texts, depth + 1);
   }
+}
+
+function quotedJson(text: string): unknown {
+  return /^\s*[[{]/.test(text) ? parseJson(text) : undefined;
 }
 
 function membersOf(value: unknown): [string, unknown][] {
@@ -80,7 +83,8 @@ const EXCEEDED =
   /\b(exceed(s|ed|ing)?|too (long|large|big|many|much)|(longer|larger|greater|bigger|more|higher) than|over|beyond|overflow(s|ed)?|reached|reduce|shorten|truncate|fit|but|however|requested|should be)\b|>|must be (<|less|at most|below|under|smaller|shorter)/;
 /** These words are enough without a limit. */
 const TOO_LONG = /\btoo (long|large|big|many|much)\b/;
-const CONTEXT_SIZE = /\bcontext (length|window|size|limit)\b/;
+/** The second is of chat templates, when Ollama has left out so much that no message of the user is left. */
+const CONTEXT_SIZE = /\bcontext (length|window|size|limit)\b|\bno user query found in messages\b/;
 /** Limits of a period or of the answer say nothing of the prompt. */
 const RATE =
   /\b(per|every|each) ?(min(ute)?|hour|day|second|month)\b|\b[tr]p[mdh]\b|\brate limit|\bquota|too many requests/;
@@ -123,6 +127,11 @@ export function isFiltered({ codes }: Pick<Refusal, 'codes'>): boolean {
 const NO_MONEY =
   /\b(insufficient (quota|balance|funds|credits?)|billing (hard )?limit|budget (has been )?exceeded|exceeded budget|(over|crossed) budget|credit balance is too low|all available credits|have any credits|spending limit|specified api usage limits|exceeded current quota error|arrearage)\b/;
 
+/** The length that an answer may have for what credit is left (OpenRouter); 0 if it is not said. */
+export function affordableTokens({ reason }: Pick<Refusal, 'reason'>): number {
+  return Number(/\bcan only afford (\d{1,9})\b/.exec(reason)?.[1] ?? 0);
+}
+
 /** Whether an answer says that the account, or its budget at a gateway, is spent, which no pause changes. */
 export function isOutOfMoney({ codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
   return codes.some((code) => NO_MONEY.test(code) || /\bbilling\b/.test(code)) || NO_MONEY.test(text);
@@ -146,9 +155,13 @@ export function wantsResponses({ text }: Pick<Refusal, 'text'>): boolean {
   );
 }
 
-/** Whether reasoning that goes back cannot be read. LiteLLM quotes the code in its sentence. */
+/** Words of OpenAI, Anthropic, Google, and of gateways that quote them. */
+const UNREADABLE =
+  /\binvalid encrypted content\b|\binvalid `?signature`? in `?thinking\b|\b(invalid|corrupted) thought signature\b|\bthought signature is (not valid|invalid)\b|\bthinking`? blocks\b.{0,80}\bcannot be modified\b/;
+
+/** Whether reasoning that goes back, sealed or signed, cannot be read. */
 export function isUnreadable({ codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
-  return [...codes, text].some((words) => /\binvalid encrypted content\b/.test(words));
+  return [...codes, text].some((words) => UNREADABLE.test(words));
 }
 
 /** Whether a server lacks the address of an API, or Azure the API in a region, and not only the model. */
@@ -162,7 +175,7 @@ export function isNoAddress(status: number, { codes, text }: Pick<Refusal, 'code
 }
 
 const REFUSED =
-  /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|cannot both be|may only be|only the default|only \S+ is allowed/i;
+  /unsupported|n[o']t support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|cannot both be|may only be|only the default|only \S+ is allowed|but found `tool_use`|tool_choice: input tag/i;
 /** Names that stand in other sentences as well, and how refusals name them. */
 const PLAIN_WORDS: ReadonlyMap<string, RegExp> = new Map([
   ['include', /encrypted[_ ]content/i],

@@ -1,39 +1,33 @@
 import { isJsonObject, type JsonObject, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { withCacheMarks } from './cache-marks.js';
 import { withBody } from './model-fetch.js';
-import { isLimitRefused, isRefused, isUnreadable, readRefusal, wantsResponses } from './refusal-words.js';
+import {
+  affordableTokens,
+  isLimitRefused,
+  isRefused,
+  isUnreadable,
+  readRefusal,
+  wantsResponses,
+} from './refusal-words.js';
+import { sealsIn, withoutSeals } from './sealed-thoughts.js';
 
 /** Members of a request, and of the agent's messages in it, without which a model answers as well. */
-const OPTIONAL = new Set([
-  'temperature',
-  'top_p',
-  'top_k',
-  'seed',
-  'stop',
-  'stop_sequences',
-  'reasoning_effort',
-  'thinking',
-  'stream',
-  'stream_options',
-  'max_tokens',
-  'max_output_tokens',
-  'include',
-  'prompt_cache_key',
-  // Some servers need these back.
-  'reasoning',
-  'reasoning.effort',
-  'reasoning.summary',
-  'reasoning_content',
-  'reasoning_details',
-  'reasoning_opaque',
-  'thinking_blocks',
-  'provider_specific_fields',
-]);
+const OPTIONAL = new Set(
+  [
+    'temperature top_p top_k seed stop stop_sequences reasoning_effort thinking stream stream_options max_tokens',
+    'max_output_tokens include prompt_cache_key tool_choice',
+    // Some servers need these back.
+    'reasoning reasoning.effort reasoning.summary reasoning_content reasoning_details reasoning_opaque',
+    'thinking_blocks provider_specific_fields',
+  ].flatMap((names) => names.split(' ')),
+);
 
 /** All names of the limit on an answer's tokens. */
 const LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
 /** Stands for them among what was refused. */
 const ANY_LIMIT = 'limit';
+/** Tokens. An answer that has to be shorter is of no use. */
+const LEAST_LIMIT = 1_000;
 
 export interface DropOptions {
   /** False: what is refused is an error. */
@@ -48,8 +42,8 @@ export interface DropOptions {
 export class RefusedParameters {
   readonly #refused = new Map<string, ReadonlySet<string>>();
 
-  /** What models thought, sealed by another account or machine of their server: it refuses the whole request. */
-  readonly #unreadable = new Set<unknown>();
+  /** Seals by another account, provider or machine behind an address: each refuses the whole request. */
+  readonly #unreadable = new Set<string>();
 
   /** Whether a model's server takes marks of what it shall cache, by the name of the model. */
   readonly #takesMarks = new Map<string, boolean>();
@@ -91,19 +85,31 @@ export class RefusedParameters {
         return await fetch(input, init);
       }
       const model = jsonText(body, 'model') ?? '';
+      // Tokens that the credit at a gateway is enough for now.
+      let affordable: number | undefined;
       for (;;) {
         const refused = this.#refused.get(model) ?? new Set();
-        const sent = without(body, refused, this.#unreadable);
-        const response = await fetch(input, { ...init, body: JSON.stringify(sent) });
-        if (response.status !== 400 && response.status !== 422) {
+        const readable: JsonObject = Object(withoutSeals(body, this.#unreadable));
+        const asked = JSON.stringify(without(readable, refused, affordable));
+        const response = await fetch(input, { ...init, body: asked });
+        if (![400, 402, 422].includes(response.status)) {
           return response;
         }
         const text = await response.text();
         const refusal = readRefusal(text);
-        const sealed = jsonList(sent, 'input').flatMap((item) => jsonText(item, 'encrypted_content') ?? []);
-        if (isUnreadable(refusal) && sealed.length > 0) {
-          sealed.forEach((content) => this.#unreadable.add(content));
+        const sent: JsonObject = Object(parseJson(asked));
+        const seals = isUnreadable(refusal) ? sealsIn(sent) : [];
+        if (seals.length > 0) {
+          seals.forEach((seal) => this.#unreadable.add(seal));
           continue;
+        }
+        const most = response.status === 402 && isLimitOurs ? affordableTokens(refusal) : 0;
+        if (most >= LEAST_LIMIT && most < (affordable ?? Infinity)) {
+          affordable = most;
+          continue;
+        }
+        if (response.status === 402) {
+          return withBody(response, text);
         }
         const isElsewhere = 'messages' in body && !isChatOnly() && wantsResponses(refusal);
         const all = drops && !isElsewhere ? membersOf(sent).filter((name) => isRefused(text, name)) : [];
@@ -125,11 +131,7 @@ export class RefusedParameters {
   }
 }
 
-function without(
-  body: JsonObject,
-  refused: ReadonlySet<string>,
-  unreadable: ReadonlySet<unknown>,
-): JsonObject {
+function without(body: JsonObject, refused: ReadonlySet<string>, affordable?: number): JsonObject {
   const kept = (object: JsonObject, path = ''): JsonObject =>
     Object.fromEntries(Object.entries(object).filter(([name]) => !refused.has(path + name)));
   const { max_tokens: limit, messages, input, reasoning } = body;
@@ -140,15 +142,17 @@ function without(
     }),
     ...(Array.isArray(input) && {
       // An item with its id would have to be followed by the one that followed it at the server.
-      input: jsonList(body, 'input').flatMap((item) => {
+      input: jsonList(body, 'input').map((item) => {
         const { id: _, ...rest } = isJsonObject(item) ? item : {};
-        return unreadable.has(rest['encrypted_content']) ? [] : [rest];
+        return rest;
       }),
     }),
     ...(isJsonObject(reasoning) && !refused.has('reasoning') && { reasoning: kept(reasoning, 'reasoning.') }),
     // The newer name of the same.
     ...(refused.has('max_tokens') && limit !== undefined && { max_completion_tokens: limit }),
     ...(refused.has(ANY_LIMIT) && Object.fromEntries(LIMITS.map((name) => [name, undefined]))),
+    ...(affordable !== undefined &&
+      Object.fromEntries(LIMITS.filter((name) => name in body).map((name) => [name, affordable]))),
   };
 }
 
