@@ -171,7 +171,8 @@ export class GitlabChanges extends ChangeRequestHost {
   }
 
   async read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]> {
-    return await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
+    const found = await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
+    return await Promise.all(refs.map(async (ref, index) => found[index] ?? (await this.readMoved(ref))));
   }
 
   /** Jobs for a request from a fork run in the fork as a rule: their pages tell. */
@@ -191,6 +192,15 @@ export class GitlabChanges extends ChangeRequestHost {
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
     const written = await this.client.change(`${pathOf(ref)}${thread}/notes`, { body });
     return writtenComment(written);
+  }
+
+  /** GraphQL knows projects by their present paths alone, REST by those before as well; null for one that is gone. */
+  private async readMoved(ref: ChangeRequestRef): Promise<FollowedChangeRequest | null> {
+    const project = await this.client.find(projectPath(ref.repository), restProjectSchema);
+    const repository = project?.path_with_namespace ?? ref.repository;
+    return repository.toLowerCase() === ref.repository.toLowerCase()
+      ? null
+      : ((await this.readSome([{ ...ref, repository }], BATCH.pageSize))[0] ?? null);
   }
 
   private async project(repository: string): Promise<z.output<typeof restProjectSchema>> {
