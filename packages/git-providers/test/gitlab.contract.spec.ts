@@ -108,6 +108,14 @@ describe('GitLab specials', () => {
     expect(opened.url).toBe('https://code.example/octo/app/16');
   });
 
+  it('takes titles as long as those of GitHub, of drafts too', async () => {
+    const { provider, call, world } = await start();
+    const request = { repository: 'octo/app', sourceBranch: 'fix/it', targetBranch: null, body: '' };
+    const title = 'x'.repeat(256);
+    await provider.changeRequests(call, (changes) => changes.open({ ...request, title, draft: true }));
+    expect(world.changeRequests.at(-1)).toMatchObject({ title: 'x'.repeat(248), draft: true });
+  });
+
   it('looks for conflicts when REST is asked, but not for GraphQL, so REST is asked where it did not', async () => {
     const world = sampleWorld();
     const [change] = world.changeRequests;

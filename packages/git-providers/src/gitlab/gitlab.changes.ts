@@ -294,7 +294,8 @@ function toChecks({ headPipeline: { status, jobs }, diffHeadSha, webUrl }: Gitla
   const listed = jobs.nodes.map((job) => ({
     id: job.id,
     name: job.name,
-    state: jobState(job.status, job.allowFailure),
+    // One that waits for what a person has yet to start is created, not pending, and the pipeline waits with it.
+    state: jobState(status === 'MANUAL' && job.status === 'CREATED' ? status : job.status, job.allowFailure),
     url: job.webPath !== null && URL.canParse(job.webPath, webUrl) ? new URL(job.webPath, webUrl).href : null,
   }));
   const isTold = listed.some(({ state }) => state === 'failed');
