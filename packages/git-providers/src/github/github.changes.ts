@@ -149,10 +149,11 @@ export class GithubChanges extends ChangeRequestHost {
         state: 'open',
         head: headOf(request),
         base: targetBranch,
-        per_page: 1,
+        per_page: 100,
       });
-      const [first] = restPullRequestsSchema.parse(data);
-      return first ? toOpenedPullRequest(first) : null;
+      // GitHub lists those of other branches at the same commit, too (https://github.com/octokit/octokit.js/issues/2056).
+      const found = restPullRequestsSchema.parse(data).find(({ head }) => head.ref === request.sourceBranch);
+      return found ? toOpenedPullRequest(found) : null;
     });
   }
 
