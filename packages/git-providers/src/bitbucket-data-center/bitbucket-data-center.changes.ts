@@ -224,9 +224,12 @@ function toComments(
   const deleted = new Set(
     told.flatMap(({ commentAction, comment }) => (commentAction === 'DELETED' && comment ? comment.id : [])),
   );
-  const threads = told.flatMap(({ commentAction, comment, commentAnchor }) =>
-    commentAction === 'ADDED' && comment ? threadOf(comment, commentAnchor) : [],
-  );
+  // Drafts are shown to the one who writes them, who is the user at times.
+  const threads = told
+    .flatMap(({ commentAction, comment, commentAnchor }) =>
+      commentAction === 'ADDED' && comment ? threadOf(comment, commentAnchor) : [],
+    )
+    .filter(({ comment }) => comment.state !== 'PENDING');
   const found = new Map<string, FollowedComment>();
   // Those within their thread come later, and say where they belong.
   for (const { comment, root, anchor } of threads.toSorted((a, b) => a.depth - b.depth)) {
