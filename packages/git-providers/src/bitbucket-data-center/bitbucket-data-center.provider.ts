@@ -169,10 +169,13 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
     return `${gitHostBaseUrl(host)}/scm/${requireOwnerAndName(repository).join('/')}.git`;
   }
 
-  /** A token replaces the password of its own user only (Atlassian, "HTTP access tokens"), so the server is asked. */
+  /**
+   * A token replaces the password of its own user only (Atlassian, "HTTP access tokens"), so the server is asked. Since 10.0
+   * it takes no Basic authentication by default (https://github.com/atlassian/data-center-helm-charts/pull/1101).
+   */
   async gitCredential(call: ProviderCall): Promise<GitCredential> {
     const username = await this.clientFor(call).userName();
-    return { username, password: call.token };
+    return { username, password: call.token, scheme: 'bearer' };
   }
 
   /** The filter finds names that begin with the text, too. */
