@@ -54,6 +54,8 @@ export interface FakeRepository {
   defaultBranch?: string;
   /** Further branches, from which and to which change requests may be opened. */
   branches?: string[];
+  /** Openings that are refused before its newest push is known. */
+  missesPush?: number;
   /** Branches that are at the same commit. */
   twins?: string[][];
   /** Default false. */

@@ -97,11 +97,7 @@ export interface DataCenterFollowed {
 }
 
 /** Reads pull requests with four requests each, a few at a time. */
-export class BitbucketDataCenterChanges extends ChangeRequestHost {
-  constructor(private readonly client: BitbucketDataCenterClient) {
-    super();
-  }
-
+export class BitbucketDataCenterChanges extends ChangeRequestHost<BitbucketDataCenterClient> {
   /** Reads the default branch's own resource, which exists since 7.5, else the older one below the branches. */
   protected async defaultBranch(repository: string): Promise<string | null> {
     const path = slugPath(repository);

@@ -198,7 +198,7 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
   }
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
-    return await work(new BitbucketDataCenterChanges(this.clientFor(call)));
+    return await work(new BitbucketDataCenterChanges(this.clientFor(call), { call, timing: this.timing }));
   }
 
   async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {

@@ -127,11 +127,7 @@ const FRAGMENT = `fragment Followed on PullRequest {
  * Reads several pull requests with one GraphQL query. Everything else uses REST: GraphQL wants node ids and tells less about
  * refusals.
  */
-export class GithubChanges extends ChangeRequestHost {
-  constructor(private readonly client: GithubClient) {
-    super();
-  }
-
+export class GithubChanges extends ChangeRequestHost<GithubClient> {
   protected async defaultBranch(repository: string): Promise<string | null> {
     return await this.client.retryOnce(async () => {
       const { data } = await octokit.rest.repos.get(this.target(repository));

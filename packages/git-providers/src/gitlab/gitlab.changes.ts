@@ -134,11 +134,7 @@ const MERGE_REQUEST = `
     }`;
 
 /** Reads several merge requests with one GraphQL query (GitLab 15.3 and later). Everything else uses REST. */
-export class GitlabChanges extends ChangeRequestHost {
-  constructor(private readonly client: GitlabClient) {
-    super();
-  }
-
+export class GitlabChanges extends ChangeRequestHost<GitlabClient> {
   protected async defaultBranch(repository: string): Promise<string | null> {
     return (await this.project(repository)).default_branch;
   }
