@@ -106,6 +106,20 @@ describe('RepositoryCheckout', () => {
       expect((await Promise.all(texts)).filter((text) => text.includes(TOKEN))).toEqual([]);
     });
 
+    it('shows a bearer token where the server takes nothing else', async () => {
+      const strict = await startGitHttpServer((presented) => presented === TOKEN);
+      try {
+        const tip = await strict.commit('octo/app', 'main', { 'README.md': 'hello' });
+        await checkOut({
+          url: `${strict.origin}/octo/app.git`,
+          credential: { ...PASSWORD, scheme: 'bearer' },
+        });
+        expect(await inClone('rev-parse', 'HEAD')).toBe(tip);
+      } finally {
+        await strict.close();
+      }
+    });
+
     it('takes a branch that exists where the default one does not, and says so', async () => {
       const notices = await checkOut({ url: `${git.origin}/octo/trunk.git` });
 

@@ -50,6 +50,10 @@ export function openIn(
 ): FakeChangeRequest | FakeRefusal {
   const { sourceBranch, targetBranch, fork } = opening;
   const source = fork === undefined ? repository : repositoryIn(world, fork);
+  if (source?.missesPush) {
+    source.missesPush -= 1;
+    return 'no_source';
+  }
   if (!source || !branchNames(source).includes(sourceBranch)) {
     return 'no_source';
   }

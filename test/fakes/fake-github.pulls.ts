@@ -35,11 +35,15 @@ export function answerPulls(world: FakeWorld, request: FakeRequest): FakeRespons
   return request.method === 'POST' ? create(world, repository, request) : list(world, repository, request);
 }
 
-function list(world: FakeWorld, { name }: FakeRepository, { query }: FakeRequest): FakeResponse {
+/** A branch stands for the others of its commit: https://github.com/octokit/octokit.js/issues/2056. */
+function list(world: FakeWorld, { name, twins = [] }: FakeRepository, { query }: FakeRequest): FakeResponse {
   const [owner, branch = ''] = (query.get('head') ?? '').split(':');
   const fork = forkOwnedBy(world, name, owner ?? '')?.name;
   const isOwn = owner === name.split('/')[0];
-  const found = isOwn || fork !== undefined ? openFrom(world, name, branch, isOwn ? undefined : fork) : [];
+  const branches = twins.find((each) => each.includes(branch)) ?? [branch];
+  const found = branches.flatMap((each) =>
+    isOwn || fork !== undefined ? openFrom(world, name, each, isOwn ? undefined : fork) : [],
+  );
   const wanted = found.filter(({ targetBranch }) => targetBranch === query.get('base'));
   return { body: query.get('state') === 'open' ? wanted.map(pullRequest) : [] };
 }
@@ -92,5 +96,6 @@ function pullRequest(change: FakeChangeRequest) {
     title: change.title,
     draft: change.draft ?? false,
     html_url: pageOf(change),
+    head: { ref: change.sourceBranch },
   };
 }

@@ -14,7 +14,7 @@ export function answerForks(world: FakeWorld, request: FakeRequest, path: string
   if (matched === undefined) {
     return null;
   }
-  const found = projectAt(world, decodeURIComponent(place));
+  const found = repositoryIn(world, decodeURIComponent(place));
   if (!found) {
     return NOT_FOUND;
   }
@@ -30,12 +30,6 @@ export function answerForks(world: FakeWorld, request: FakeRequest, path: string
     default:
       return showMergeRequest(world, found, Number(iid));
   }
-}
-
-function projectAt(world: FakeWorld, place: string): FakeRepository | undefined {
-  return /^\d+$/.test(place)
-    ? world.repositories.find((each) => String(repositoryId(world, each)) === place)
-    : repositoryIn(world, place);
 }
 
 /** The user is a member of the project's group, if at all, but not of the project. */

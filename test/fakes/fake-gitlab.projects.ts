@@ -64,6 +64,9 @@ function create(world: FakeWorld, project: FakeRepository, request: FakeRequest)
       : world.repositories.find(
           (each) => repositoryId(world, each) === target && each.name === project.forkOf,
         );
+  if (title.length > 255) {
+    return { status: 400, body: { message: { title: ['is too long (maximum is 255 characters)'] } } };
+  }
   if (!upstream) {
     return { status: 422, body: { message: { target_project: ['is no relative of the source project'] } } };
   }

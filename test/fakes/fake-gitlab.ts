@@ -3,6 +3,7 @@ import { answerFollowed } from './fake-gitlab.followed.js';
 import { answerForks } from './fake-gitlab.forks.js';
 import { gitlabGraph } from './fake-gitlab.graph.js';
 import { answerLists } from './fake-gitlab.lists.js';
+import { repositoryId } from './fake-lists.js';
 import { answerProjects } from './fake-gitlab.projects.js';
 import { gitlabSchema } from './schemas/fake-gitlab.schema.js';
 import { answerRenewal } from './fake-oauth.js';
@@ -98,7 +99,8 @@ function asGitlabError(error: GraphQLError) {
 }
 
 function answerRest(world: FakeWorld, request: FakeRequest): FakeResponse {
-  const path = /\/v4(\/.*)$/.exec(request.path)?.[1];
+  const asked = /\/v4(\/.*)$/.exec(request.path)?.[1] ?? '';
+  const path = withName(world, asked);
   switch (path) {
     case '/user':
       return {
@@ -118,12 +120,35 @@ function answerRest(world: FakeWorld, request: FakeRequest): FakeResponse {
       return listMergeRequests(world, request.query);
     default:
       return (
-        answerForks(world, request, path ?? '') ??
-        answerLists(world, request, path ?? '') ??
-        answerProjects(world, request, path ?? '') ??
-        answerFollowed(world, request, path ?? '') ?? { status: 404, body: { error: '404 Not Found' } }
+        answerMoved(world, request, asked) ??
+        answerForks(world, request, path) ??
+        answerLists(world, request, path) ??
+        answerProjects(world, request, path) ??
+        answerFollowed(world, request, path) ?? { status: 404, body: { error: '404 Not Found' } }
       );
   }
+}
+
+/** Projects are asked for by their ids, too. */
+function withName(world: FakeWorld, path: string): string {
+  return path.replace(/(?<=^\/projects\/)\d+(?=\/|$)/, (id) => {
+    const found = world.repositories.find((each) => String(repositoryId(world, each)) === id);
+    return found ? encodeURIComponent(found.name) : id;
+  });
+}
+
+/** Of a project by the path that it had before it was moved; null for every other path. */
+function answerMoved(world: FakeWorld, request: FakeRequest, path: string): FakeResponse | null {
+  const [, place = '', rest = ''] = /^\/projects\/([^/]+)(.*)$/.exec(path) ?? [];
+  const moved = world.repositories.find(({ formerName }) => formerName === decodeURIComponent(place));
+  if (!moved) {
+    return null;
+  }
+  const root = request.path.slice(0, -path.length);
+  const location = `${root}/projects/${repositoryId(world, moved)}${rest}?${request.query.toString()}`;
+  return request.method === 'GET'
+    ? { status: 301, headers: { location } }
+    : { status: 405, body: { message: 'Non GET methods are not allowed for moved projects' } };
 }
 
 /** The statuses that it answers with are those from before it looks again. */

@@ -34,6 +34,8 @@ export interface FakeMember {
 export interface FakeRepository {
   /** `owner/name` (any depth on GitLab; `workspace/slug`; `PROJ/slug`). */
   name: string;
+  /** Full name before it was moved. */
+  formerName?: string;
   /** ISO 8601. */
   activeAt: string;
   archived?: boolean;
@@ -52,6 +54,10 @@ export interface FakeRepository {
   defaultBranch?: string;
   /** Further branches, from which and to which change requests may be opened. */
   branches?: string[];
+  /** Openings that are refused before its newest push is known. */
+  missesPush?: number;
+  /** Branches that are at the same commit. */
+  twins?: string[][];
   /** Default false. */
   isPublic?: boolean;
   /** Default 0. */

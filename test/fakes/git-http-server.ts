@@ -32,7 +32,7 @@ interface GitHttpServerOptions {
 export interface GitHttpServer {
   /** `http://127.0.0.1:PORT`, or with the address that was given. */
   origin: string;
-  /** Addresses that were asked for, with what the client presented (`user:password`), oldest first. */
+  /** Addresses that were asked for, with what the client presented (`user:password`, or a bearer token), oldest first. */
   requests: { url: string; credentials: string | null }[];
   /** Holds answers back while it is closed. */
   gate: Gate;
@@ -71,7 +71,7 @@ export interface GitHttpServer {
 }
 
 /**
- * @param credentials `user:password` that every request has to present, or whether those that it presents will do; null: none are needed
+ * @param credentials `user:password`, or a bearer token, that every request has to present, or whether those that it presents will do; null: none are needed
  * @param host where it listens
  */
 export async function startGitHttpServer(
@@ -92,7 +92,7 @@ export async function startGitHttpServer(
       response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }).end(shown);
       return;
     }
-    const presented = basicCredentials(request);
+    const presented = presentedCredentials(request);
     requests.push({ url: request.url ?? '', credentials: presented });
     const isWelcome =
       typeof credentials === 'function' ? credentials(presented) : [null, presented].includes(credentials);
@@ -218,9 +218,10 @@ async function answerBatch(
   response.end(JSON.stringify({ transfer: 'basic', objects }));
 }
 
-function basicCredentials({ headers }: IncomingMessage): string | null {
-  const [, encoded] = /^Basic (.+)$/.exec(headers.authorization ?? '') ?? [];
-  return encoded === undefined ? null : Buffer.from(encoded, 'base64').toString('utf8');
+function presentedCredentials({ headers: { authorization = '' } }: IncomingMessage): string | null {
+  const [, encoded] = /^Basic (.+)$/.exec(authorization) ?? [];
+  const [, token = null] = /^Bearer (.+)$/.exec(authorization) ?? [];
+  return encoded === undefined ? token : Buffer.from(encoded, 'base64').toString('utf8');
 }
 
 function serve(

@@ -11,6 +11,9 @@ export const branchSchema = z
 /** Credential helpers speak a line-based protocol. */
 const oneLine = z.string().refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters');
 
+/** `bearer`: shown as a token at once, since the server may refuse names and passwords; absent: as a password when asked. */
+const scheme = z.literal('bearer').optional();
+
 const httpUrl = z
   .url({ protocol: /^https?$/ })
   .refine((url) => new URL(url).username === '' && new URL(url).password === '', 'must not hold credentials');
@@ -29,6 +32,7 @@ export const gitAccessSchema = z.object({
       origin: httpUrl.transform((url) => new URL(url).origin),
       username: oneLine,
       password: oneLine.min(1),
+      scheme,
       /** It is for this address alone, and never for tools. Absent: for all of the server. */
       repository: httpUrl.optional(),
     }),
@@ -63,6 +67,7 @@ export const gitPrepareSchema = z.object({
     .nullish(),
   username: oneLine.nullable(),
   password: oneLine.nullable(),
+  scheme,
   identity: gitIdentitySchema.nullable(),
   /** Only submodules at the origin of the address, with the same credentials. */
   submodules: z.boolean().nullish(),
@@ -88,6 +93,7 @@ export const gitPushSchema = z.object({
   to: httpUrl.nullish(),
   username: oneLine.nullable(),
   password: oneLine.nullable(),
+  scheme,
 });
 
 export type PushRequest = z.infer<typeof gitPushSchema>;

@@ -71,6 +71,22 @@ describe('POST /api/git/prepare', () => {
     expect(stdout).toBe('');
   });
 
+  // https://github.com/opendevstack/ods-pipeline/issues/683
+  it('clones from, and pushes to, a server that takes bearer tokens alone', async () => {
+    const strict = await startGitHttpServer((presented) => presented === TOKEN);
+    try {
+      await strict.commit('team/project', 'main', { 'a.txt': 'a' });
+      const bearer = { url: `${strict.origin}/team/project.git`, scheme: 'bearer' };
+      expect(await prepare('strict', { ...bearer, new_branch: 'work' })).toMatchObject({ ok: true });
+      expect(await git('strict', 'config', '--list')).not.toContain(TOKEN);
+      await git('strict', 'commit', '-q', '--allow-empty', '-m', 'b');
+      expect((await push('strict', bearer)).body).toMatchObject({ ok: true, branch: 'work' });
+      expect(await strict.tip('team/project', 'work')).toBe(await git('strict', 'rev-parse', 'HEAD'));
+    } finally {
+      await strict.close();
+    }
+  });
+
   it('checks out a branch, and creates one', async () => {
     expect(await prepare('branch', { branch: 'feature/x' })).toMatchObject({ ok: true, branch: 'feature/x' });
     const made = await prepare('made', { new_branch: 'openhands-workspace-1' });

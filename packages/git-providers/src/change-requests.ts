@@ -15,6 +15,7 @@ import {
   GitProviderError,
   type NewChangeRequest,
   type OpenedChangeRequest,
+  type ProviderCall,
 } from './git-provider.js';
 import { providerErrorFromResponse, type ProviderResponseHead, type RefusalBody } from './provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from './provider-http.js';
@@ -40,8 +41,16 @@ export abstract class GitServerAdapter extends GitProvider {
 
 const NOT_FOUND = 'the repository or branch does not exist, or the token may not see it';
 
+/** After which a server knows of a push by its API, too. */
+const PUSH_MS = 2_000;
+
 /** The change requests of one call to one server. */
-export abstract class ChangeRequestHost implements ChangeRequests {
+export abstract class ChangeRequestHost<Client> implements ChangeRequests {
+  constructor(
+    protected readonly client: Client,
+    private readonly waiting: { call: ProviderCall; timing: RetryTiming },
+  ) {}
+
   abstract read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]>;
   abstract output(ref: ChangeRequestRef, check: FollowedCheck): Promise<string>;
   abstract reply(ref: ChangeRequestRef, comment: CommentPlace, body: string): Promise<{ id: string }>;
@@ -52,12 +61,12 @@ export abstract class ChangeRequestHost implements ChangeRequests {
     request: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null>;
-  /** Sent once: if the response is lost, the change may have been made. */
+  /** If the response is lost, the change may have been made. */
   protected abstract create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest>;
 
   /**
    * Looks first, since Bitbucket Cloud overwrites an existing one, and again after a failure: another request may have
-   * been quicker, or only the response was lost.
+   * been quicker, or only the response was lost. Asks again where the push may have been missed (https://github.com/cli/cli/issues/2691).
    */
   async open(request: NewChangeRequest): Promise<OpenedChangeRequest> {
     const targetBranch = request.targetBranch ?? (await this.defaultBranch(request.repository));
@@ -77,7 +86,12 @@ export abstract class ChangeRequestHost implements ChangeRequests {
       if (meanwhile) {
         return meanwhile;
       }
-      throw error;
+      const { call, timing } = this.waiting;
+      if (!mayMissPush(error) || timing.now() + PUSH_MS >= call.deadlineAt) {
+        throw error;
+      }
+      await timing.delay(PUSH_MS, call.signal);
+      return await this.create(request, targetBranch);
     }
   }
 }
@@ -85,6 +99,11 @@ export abstract class ChangeRequestHost implements ChangeRequests {
 function mayExist(error: unknown): boolean {
   const { code, reason } = error instanceof GitProviderError ? error : {};
   return code === 'unavailable' || (code === 'unsupported' && reason !== null);
+}
+
+function mayMissPush(error: unknown): boolean {
+  const { code, reason } = error instanceof GitProviderError ? error : {};
+  return code === 'unsupported' && /branch|\bcommits\b/i.test(reason ?? '');
 }
 
 /** The error for a refused change: a 4xx without a meaning of its own is `unsupported` with the host's `reason`. */

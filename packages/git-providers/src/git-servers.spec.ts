@@ -28,6 +28,17 @@ describe('an event', () => {
       [7, 8],
       ['a1'],
     ],
+    // https://github.com/octo-sts/app/pull/1590, https://github.com/Mergifyio/mergify/pull/831
+    [
+      'github',
+      'a check in several repositories',
+      {
+        repository: { full_name: 'octo/app', id: 1 },
+        check_run: { pull_requests: [1, 2].map((id) => ({ number: 6 + id, base: { repo: { id } } })) },
+      },
+      [7],
+      [],
+    ],
     ['github', 'a check of a fork', { check_suite: { head_sha: 'a1', pull_requests: [] } }, [], ['a1']],
     ['github', 'a job of a workflow', { workflow_job: { head_sha: 'a1' } }, [], ['a1']],
     ['github', 'a resolved thread', { thread: { node_id: 'x' }, pull_request: { number: 7 } }, [7], []],
@@ -42,7 +53,25 @@ describe('an event', () => {
       [7],
       ['a1'],
     ],
-    ['gitlab', 'a pipeline', { object_attributes: { id: 90, sha: 'a1' } }, [], ['a1']],
+    [
+      'gitlab',
+      'a pipeline',
+      { object_kind: 'pipeline', object_attributes: { iid: 7, sha: 'a1' } },
+      [],
+      ['a1'],
+    ],
+    [
+      'gitlab',
+      'a pipeline in a fork',
+      {
+        project: { path_with_namespace: 'octo/app', id: 2 },
+        merge_request: { iid: 7, source_project_id: 2, target_project_id: 1 },
+      },
+      [],
+      [],
+    ],
+    ['gitlab', 'an issue', { object_kind: 'issue', object_attributes: { iid: 7 } }, [], []],
+    ['gitlab', 'a milestone', { object_kind: 'milestone', object_attributes: { iid: 7 } }, [], []],
     ['gitlab', 'a job', { sha: 'a1', before_sha: 'a0', commit: { sha: 'a1' } }, [], ['a1', 'a1']],
     [
       'gitlab',
@@ -112,6 +141,12 @@ describe('the key of an event', () => {
     ['', 'github', SYNCHRONIZED, 'sponsorship'],
     ['', 'github', DEPLOYED, 'check_run'],
     ['merge_request.open', 'gitlab', { object_kind: 'merge_request', object_attributes: { action: 'open' } }],
+    // https://gitlab.com/gitlab-org/gitlab/-/issues/517947
+    ...['Issue', 'Incident', 'Task', 'Epic'].map((type): [string, string, object] => [
+      /I/.test(type) ? 'issue.open' : 'work_item.open',
+      'gitlab',
+      { object_kind: 'work_item', object_attributes: { type, action: 'open' } },
+    ]),
     ['release.create', 'gitlab', { object_kind: 'release', action: 'create', tag: 'v1.1' }],
     ['milestone.close', 'gitlab', { object_kind: 'milestone', object_attributes: {}, action: 'close' }],
     ['user_add_to_group', 'gitlab', { event_name: 'user_add_to_group', group_name: 'octo' }],

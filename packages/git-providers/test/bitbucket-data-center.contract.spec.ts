@@ -39,7 +39,10 @@ describeGitProvider('Bitbucket Data Center', openHarness, {
   },
   authorization: (token) => `Bearer ${token}`,
   follow: { shaLength: 40, mayWrite: false, logs: false, statuses: true, requestsForTwelve: 49 },
-  clone: { url: (origin) => `${origin}/scm/octo/app.git`, credential: { username: 'mona' } },
+  clone: {
+    url: (origin) => `${origin}/scm/octo/app.git`,
+    credential: { username: 'mona', scheme: 'bearer' },
+  },
 });
 
 describe('BitbucketDataCenterProvider', () => {

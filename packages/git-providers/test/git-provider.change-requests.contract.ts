@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { NewChangeRequest, OpenedChangeRequest } from '../src/git-provider.js';
+import type { GitProviderError, NewChangeRequest, OpenedChangeRequest } from '../src/git-provider.js';
 import { addTo, pageOf } from '../../../test/fakes/fake-change-requests.js';
 import type { FakeRequest } from '../../../test/fakes/fake-server.js';
 import type { FakeWorld } from '../../../test/fakes/fake-world.js';
@@ -135,6 +135,15 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
       server.injectFault(fault, { match: opening(world) });
       expect(await ask()).toEqual(lastOf(world));
       expect(server.requests.filter(isCreation)).toHaveLength(1);
+    });
+
+    // https://github.com/kdlbs/kandev/pull/3134
+    it.each([1, 2])('asks once more where the push is not known yet (%d times)', async (missesPush) => {
+      const { ask, world, server } = await open();
+      Object.assign(world.repositories.find(({ name }) => name === 'octo/app') ?? {}, { missesPush });
+      const opened = await ask().catch(({ code }: GitProviderError) => code);
+      expect(opened).toEqual(missesPush === 1 ? lastOf(world) : 'unsupported');
+      expect(server.requests.filter(isCreation)).toHaveLength(2);
     });
 
     it('asks again for what only reads', async () => {

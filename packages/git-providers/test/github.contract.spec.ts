@@ -77,6 +77,25 @@ describe('GithubProvider', () => {
     });
   });
 
+  it('opens one although that of another branch at the same commit is listed', async () => {
+    const world = sampleWorld();
+    const branches = ['fix/it', 'fix/too'];
+    Object.assign(world.repositories.find(({ name }) => name === 'octo/app') ?? {}, {
+      branches,
+      twins: [branches],
+    });
+    const { provider, call } = await open(world);
+    const numbers: number[] = [];
+    for (const sourceBranch of ['fix/too', 'fix/it', 'fix/too']) {
+      const wanted = { repository: 'octo/app', sourceBranch, targetBranch: 'main', title: 'Fix', body: '' };
+      const opened = await provider.changeRequests(call, (changes) =>
+        changes.open({ ...wanted, draft: false }),
+      );
+      numbers.push(opened.number);
+    }
+    expect(numbers).toEqual([16, 17, 16]);
+  });
+
   it('reads approvals of those who may write, and no others', async () => {
     const world = sampleWorld();
     const { provider, call } = await open(world);

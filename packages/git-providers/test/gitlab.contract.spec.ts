@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { GitlabProvider } from '../src/gitlab/gitlab.provider.js';
+import { addComment } from '../../../test/fakes/fake-followed.js';
 import type { FakeRequest, FakeServer } from '../../../test/fakes/fake-server.js';
 import { type FakeGitlabOptions, startFakeGitlab } from '../../../test/fakes/fake-gitlab.js';
 import type { FakeWorld } from '../../../test/fakes/fake-world.js';
@@ -80,6 +81,40 @@ describe('GitLab before the discussion counters', () => {
 
 describe('GitLab specials', () => {
   const start = harnessOpener(openGitlab);
+
+  it('is asked for a project by the path that it had before it was moved', async () => {
+    const world = sampleWorld();
+    const moved = world.repositories.find(({ name }) => name === 'octo/app');
+    Object.assign(moved ?? {}, { formerName: 'octo/before' });
+    const { provider, call } = await start(world);
+    const change = world.changeRequests.find(({ number }) => number === 15);
+    if (!change) {
+      throw new Error('the world has no such change request');
+    }
+    addComment(change, 'ada', 'Why?', { path: 'a.ts' });
+    const ref = { repository: 'octo/before', number: change.number };
+    const wanted = { sourceBranch: 'fix/it', targetBranch: null, title: 'Fix it', body: '', draft: false };
+
+    const [found, gone] = await provider.changeRequests(call, (changes) =>
+      changes.read([ref, { repository: 'octo/none', number: 1 }]),
+    );
+    const [asked] = found?.comments ?? [];
+    const answer =
+      asked && (await provider.changeRequests(call, (changes) => changes.reply(ref, asked, 'So.')));
+    const opened = await provider.changeRequests(call, (changes) => changes.open({ ...ref, ...wanted }));
+
+    expect([found?.url, gone]).toEqual(['https://code.example/octo/app/15', null]);
+    expect(answer?.id).toEqual(expect.any(String));
+    expect(opened.url).toBe('https://code.example/octo/app/16');
+  });
+
+  it('takes titles as long as those of GitHub, of drafts too', async () => {
+    const { provider, call, world } = await start();
+    const request = { repository: 'octo/app', sourceBranch: 'fix/it', targetBranch: null, body: '' };
+    const title = 'x'.repeat(256);
+    await provider.changeRequests(call, (changes) => changes.open({ ...request, title, draft: true }));
+    expect(world.changeRequests.at(-1)).toMatchObject({ title: 'x'.repeat(248), draft: true });
+  });
 
   it('looks for conflicts when REST is asked, but not for GraphQL, so REST is asked where it did not', async () => {
     const world = sampleWorld();

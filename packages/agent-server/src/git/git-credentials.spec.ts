@@ -37,6 +37,27 @@ it('gives each server its own credentials', () => {
   }
 });
 
+it('shows bearer tokens to their server alone, and none of those before', () => {
+  const [first, second] = ['one', 'two'].map((password) => ({
+    origin: 'https://git.example',
+    username: 'b',
+    password,
+    scheme: 'bearer' as const,
+  }));
+  const variables = gitVariables({
+    credentials: [...CREDENTIALS, ...(first && second ? [first, second] : [])],
+    identity: null,
+  });
+  const headers = (url: string) =>
+    execFileSync('git', ['config', '--get-urlmatch', 'http', url], {
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'], GIT_CONFIG_GLOBAL: '/dev/null', ...variables },
+    });
+  expect(headers('https://git.example/scm/a/b.git')).toBe('http.extraheader Authorization: Bearer two\n');
+  expect(headers('https://git.example/rest/git-lfs/storage/a/b/c')).toBe('http.extraheader \n');
+  expect(() => headers('https://github.com/a/b.git')).toThrow('Command failed');
+});
+
 it('configures the user, and adds settings', () => {
   const identity = { name: 'Ada', email: 'ada@example.com' };
   const variables = gitVariables({ credentials: [], identity }, [['core.x', 'y']]);

@@ -329,8 +329,9 @@ export function repositoryCredentials({
   url,
   username,
   password,
-}: Pick<PrepareRequest, 'url' | 'username' | 'password'>): GitServerCredential[] {
+  scheme,
+}: Pick<PrepareRequest, 'url' | 'username' | 'password' | 'scheme'>): GitServerCredential[] {
   return url === null || password === null
     ? []
-    : [{ origin: new URL(url).origin, username: username ?? '', password }];
+    : [{ origin: new URL(url).origin, username: username ?? '', password, scheme }];
 }

@@ -187,10 +187,11 @@ export function gitVariables(
   { credentials, identity }: Pick<GitAccess, 'credentials' | 'identity'>,
   settings: readonly [string, string][] = [],
 ): Record<string, string> {
-  const helpers = credentials.flatMap(({ origin }, index): [string, string][] => [
+  const helpers = credentials.flatMap(({ origin, password, scheme }, index): [string, string][] => [
     // An empty helper drops those before it, our own for the same server included: the last one given counts.
     [`credential.${origin}.helper`, ''],
     [`credential.${origin}.helper`, helperFor(index)],
+    ...(scheme === 'bearer' ? bearerHeaders(origin, password) : []),
   ]);
   const names = Object.entries(identity ?? {}).map(([name, value]): [string, string] => [
     `user.${name}`,
@@ -201,6 +202,15 @@ export function gitVariables(
     [`${PASSWORD}${index}`, password],
   ]);
   return { ...configVariables([...settings, ...helpers, ...names]), ...Object.fromEntries(values) };
+}
+
+/** Empty ones drop those before them, too; Git LFS would add ours to what Data Center gives it for its files. */
+function bearerHeaders(origin: string, token: string): [string, string][] {
+  return [
+    [`http.${origin}.extraHeader`, ''],
+    [`http.${origin}.extraHeader`, `Authorization: Bearer ${token}`],
+    [`http.${origin}/rest/.extraHeader`, ''],
+  ];
 }
 
 /** Those that programs of the agent get. */

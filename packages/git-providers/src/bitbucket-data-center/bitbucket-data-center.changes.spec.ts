@@ -50,18 +50,20 @@ describe('followed pull requests of Data Center', () => {
     expect(followed({ merge }).conflicts).toBe(conflicts);
   });
 
-  it('have comments once, in their threads, and not those that were deleted', () => {
+  it('have comments once, in their threads, and not those that were deleted or are drafts', () => {
     const reply = comment(2, { author: { name: 'mona' } });
+    const draft = comment(7, { author: { name: 'mona' }, state: 'PENDING' });
     const { comments } = followed({
       activities: [
         { action: 'APPROVED' },
         added(reply),
         { action: 'COMMENTED', commentAction: 'DELETED', comment: comment(3) },
         added(comment(3)),
-        added(comment(1, { comments: [reply] }), { commentAnchor: { path: 'a.ts', line: 4 } }),
+        added(comment(1, { comments: [reply, draft] }), { commentAnchor: { path: 'a.ts', line: 4 } }),
         added(comment(4, { severity: 'BLOCKER', state: 'OPEN' })),
         added(comment(5)),
         added({ id: 6 }),
+        added(comment(8, { state: 'PENDING' })),
       ],
     });
     expect(

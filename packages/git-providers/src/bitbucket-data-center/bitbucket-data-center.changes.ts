@@ -97,11 +97,7 @@ export interface DataCenterFollowed {
 }
 
 /** Reads pull requests with four requests each, a few at a time. */
-export class BitbucketDataCenterChanges extends ChangeRequestHost {
-  constructor(private readonly client: BitbucketDataCenterClient) {
-    super();
-  }
-
+export class BitbucketDataCenterChanges extends ChangeRequestHost<BitbucketDataCenterClient> {
   /** Reads the default branch's own resource, which exists since 7.5, else the older one below the branches. */
   protected async defaultBranch(repository: string): Promise<string | null> {
     const path = slugPath(repository);
@@ -224,9 +220,12 @@ function toComments(
   const deleted = new Set(
     told.flatMap(({ commentAction, comment }) => (commentAction === 'DELETED' && comment ? comment.id : [])),
   );
-  const threads = told.flatMap(({ commentAction, comment, commentAnchor }) =>
-    commentAction === 'ADDED' && comment ? threadOf(comment, commentAnchor) : [],
-  );
+  // Drafts are shown to the one who writes them, who is the user at times.
+  const threads = told
+    .flatMap(({ commentAction, comment, commentAnchor }) =>
+      commentAction === 'ADDED' && comment ? threadOf(comment, commentAnchor) : [],
+    )
+    .filter(({ comment }) => comment.state !== 'PENDING');
   const found = new Map<string, FollowedComment>();
   // Those within their thread come later, and say where they belong.
   for (const { comment, root, anchor } of threads.toSorted((a, b) => a.depth - b.depth)) {

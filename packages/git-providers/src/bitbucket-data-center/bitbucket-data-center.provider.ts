@@ -169,10 +169,13 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
     return `${gitHostBaseUrl(host)}/scm/${requireOwnerAndName(repository).join('/')}.git`;
   }
 
-  /** A token replaces the password of its own user only (Atlassian, "HTTP access tokens"), so the server is asked. */
+  /**
+   * A token replaces the password of its own user only (Atlassian, "HTTP access tokens"), so the server is asked. Since 10.0
+   * it takes no Basic authentication by default (https://github.com/atlassian/data-center-helm-charts/pull/1101).
+   */
   async gitCredential(call: ProviderCall): Promise<GitCredential> {
     const username = await this.clientFor(call).userName();
-    return { username, password: call.token };
+    return { username, password: call.token, scheme: 'bearer' };
   }
 
   /** The filter finds names that begin with the text, too. */
@@ -195,7 +198,7 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
   }
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
-    return await work(new BitbucketDataCenterChanges(this.clientFor(call)));
+    return await work(new BitbucketDataCenterChanges(this.clientFor(call), { call, timing: this.timing }));
   }
 
   async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {

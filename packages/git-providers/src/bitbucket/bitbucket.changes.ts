@@ -21,7 +21,9 @@ import type {
   FollowedChangeRequest,
   FollowedCheck,
   FollowedComment,
+  ProviderCall,
 } from '../git-provider.js';
+import type { RetryTiming } from '../provider-http.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import {
   fieldsOf,
@@ -112,13 +114,14 @@ export const followedParts = {
 const NO_TASKS: BitbucketList<BitbucketTask> = { values: [], complete: true };
 
 /** Reads pull requests with four requests each, a few at a time. */
-export class BitbucketChanges extends ChangeRequestHost {
+export class BitbucketChanges extends ChangeRequestHost<BitbucketClient> {
   /** @param reader whose account it is, for what only reading needs */
   constructor(
-    private readonly client: BitbucketClient,
+    client: BitbucketClient,
+    waiting: { call: ProviderCall; timing: RetryTiming },
     private readonly reader: () => Promise<{ details: BitbucketDetails; identity: BitbucketIdentity }>,
   ) {
-    super();
+    super(client, waiting);
   }
 
   protected async defaultBranch(repository: string): Promise<string | null> {

@@ -197,7 +197,9 @@ export class BitbucketProvider extends GitServerAdapter {
   }
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
-    return await work(new BitbucketChanges(this.clientFor(call), () => this.detailsFor(call)));
+    return await work(
+      new BitbucketChanges(this.clientFor(call), { call, timing: this.timing }, () => this.detailsFor(call)),
+    );
   }
 
   async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {

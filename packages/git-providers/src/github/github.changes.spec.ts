@@ -78,6 +78,21 @@ describe('followed pull requests', () => {
     expect(found.truncated).toBe(true);
   });
 
+  // https://github.com/Mergifyio/mergify/issues/5172, https://github.com/wechuli/allcheckspassed/issues/102
+  it.each([
+    ['by the run for another event', 2, 'unit', 'CI', ['passed']],
+    ['by no later one', 0, 'unit', 'CI', ['failed', 'passed']],
+    ['by no other job', 2, 'lint', 'CI', ['failed', 'passed']],
+    ['by no other workflow', 2, 'unit', 'Nightly', ['failed', 'passed']],
+  ])('have a cancelled run superseded %s', (_by, id, job, name, states) => {
+    const of = (event: string, workflow: string): object => ({
+      checkSuite: { workflowRun: { event, workflow: { name: workflow } } },
+    });
+    const cancelled = run(1, 'unit', { ...of('push', 'CI'), conclusion: 'CANCELLED' });
+    const found = followed(checks(cancelled, run(id, job, of('pull_request', name)))).checks;
+    expect(found.map(({ state }) => state)).toEqual(states);
+  });
+
   it.each<[string | null, string, string[], boolean]>([
     ['SUCCESS', 'SUCCESS', ['passed', 'passed'], false],
     ['FAILURE', 'SUCCESS', ['passed', 'failed'], false],

@@ -127,11 +127,7 @@ const FRAGMENT = `fragment Followed on PullRequest {
  * Reads several pull requests with one GraphQL query. Everything else uses REST: GraphQL wants node ids and tells less about
  * refusals.
  */
-export class GithubChanges extends ChangeRequestHost {
-  constructor(private readonly client: GithubClient) {
-    super();
-  }
-
+export class GithubChanges extends ChangeRequestHost<GithubClient> {
   protected async defaultBranch(repository: string): Promise<string | null> {
     return await this.client.retryOnce(async () => {
       const { data } = await octokit.rest.repos.get(this.target(repository));
@@ -149,10 +145,11 @@ export class GithubChanges extends ChangeRequestHost {
         state: 'open',
         head: headOf(request),
         base: targetBranch,
-        per_page: 1,
+        per_page: 100,
       });
-      const [first] = restPullRequestsSchema.parse(data);
-      return first ? toOpenedPullRequest(first) : null;
+      // GitHub lists those of other branches at the same commit, too (https://github.com/octokit/octokit.js/issues/2056).
+      const found = restPullRequestsSchema.parse(data).find(({ head }) => head.ref === request.sourceBranch);
+      return found ? toOpenedPullRequest(found) : null;
     });
   }
 

@@ -113,6 +113,9 @@ function toWorkflows(runs: readonly GithubWorkflow[]): FollowedCheck[] {
 function toRuns(contexts: readonly GithubContext[], isRunning: boolean): FollowedCheck[] {
   const newest = new Map<string, FollowedCheck>();
   for (const context of contexts) {
+    if (contexts.some((other) => supersedes(other, context))) {
+      continue;
+    }
     if (context.kind === 'StatusContext') {
       const { id, context: title, state, targetUrl: url } = context;
       newest.set(`status ${title}`, { id, name: title, state: statusState(state), url });
@@ -125,6 +128,18 @@ function toRuns(contexts: readonly GithubContext[], isRunning: boolean): Followe
     }
   }
   return [...newest.values()];
+}
+
+/** Runs of a workflow for several events, such as a push and its pull request, cancel each other where they are of one concurrency group. */
+function supersedes(other: GithubContext, run: GithubContext): boolean {
+  return (
+    run.kind === 'CheckRun' &&
+    other.kind === 'CheckRun' &&
+    run.conclusion === 'CANCELLED' &&
+    other.name === run.name &&
+    other.checkSuite.workflowRun.workflow.name === run.checkSuite.workflowRun.workflow.name &&
+    Number(other.fullDatabaseId) > Number(run.fullDatabaseId)
+  );
 }
 
 function statusState(state: string | null): FollowedCheck['state'] {

@@ -223,7 +223,7 @@ export class GithubProvider extends GitServerAdapter {
   }
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
-    return await work(new GithubChanges(this.clientFor(call)));
+    return await work(new GithubChanges(this.clientFor(call), { call, timing: this.timing }));
   }
 
   async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {

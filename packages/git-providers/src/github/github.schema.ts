@@ -169,7 +169,7 @@ const branchSearchSchema = object({
 });
 export type GithubBranchSearch = z.output<typeof branchSearchSchema>;
 
-export const restPullRequestSchema = object({ number, html_url: text });
+export const restPullRequestSchema = object({ number, html_url: text, head: object({ ref: text }) });
 export type GithubRestPullRequest = z.output<typeof restPullRequestSchema>;
 
 export const restPullRequestsSchema = list(restPullRequestSchema);

@@ -59,7 +59,10 @@ export const GITHUB_WEBHOOKS: HostWebhooks = {
     numbers: [
       jsonAt(payload, 'pull_request', 'number'),
       jsonAt(payload, 'issue', 'number'),
-      ...RUNS.flatMap((run) => jsonList(payload, run, 'pull_requests')).map((pull) => jsonAt(pull, 'number')),
+      ...RUNS.flatMap((run) => jsonList(payload, run, 'pull_requests'))
+        // Those into a fork, and those of a fork into what it was made of, are listed, too, by numbers of their own.
+        .filter((pull) => jsonAt(pull, 'base', 'repo', 'id') === jsonAt(payload, 'repository', 'id'))
+        .map((pull) => jsonAt(pull, 'number')),
     ],
     shas: COMMITS.map((path) => jsonText(payload, ...path)),
   }),

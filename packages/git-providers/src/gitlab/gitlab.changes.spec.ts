@@ -34,6 +34,15 @@ describe('followed merge requests', () => {
     ]);
   });
 
+  // https://github.com/smarkets/marge-bot/issues/195, https://github.com/sortie-ai/sortie/issues/827
+  it.each([
+    ['MANUAL', ['passed', 'passed', 'failed']],
+    ['RUNNING', ['passed', 'pending', 'failed']],
+  ])('have what waits for a person in a pipeline that is %s as %j', (status, states) => {
+    const jobs = { nodes: [job('MANUAL'), job('CREATED'), job('FAILED')] };
+    expect(followed({ headPipeline: { status, jobs } }).checks.map(({ state }) => state)).toEqual(states);
+  });
+
   it.each<[string | null, string, string[], boolean]>([
     ['SUCCESS', 'SUCCESS', ['passed', 'passed'], false],
     ['FAILED', 'SUCCESS', ['passed', 'failed'], false],

@@ -134,11 +134,7 @@ const MERGE_REQUEST = `
     }`;
 
 /** Reads several merge requests with one GraphQL query (GitLab 15.3 and later). Everything else uses REST. */
-export class GitlabChanges extends ChangeRequestHost {
-  constructor(private readonly client: GitlabClient) {
-    super();
-  }
-
+export class GitlabChanges extends ChangeRequestHost<GitlabClient> {
   protected async defaultBranch(repository: string): Promise<string | null> {
     return (await this.project(repository)).default_branch;
   }
@@ -171,7 +167,8 @@ export class GitlabChanges extends ChangeRequestHost {
   }
 
   async read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]> {
-    return await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
+    const found = await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
+    return await Promise.all(refs.map(async (ref, index) => found[index] ?? (await this.readMoved(ref))));
   }
 
   /** Jobs for a request from a fork run in the fork as a rule: their pages tell. */
@@ -191,6 +188,15 @@ export class GitlabChanges extends ChangeRequestHost {
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
     const written = await this.client.change(`${pathOf(ref)}${thread}/notes`, { body });
     return writtenComment(written);
+  }
+
+  /** GraphQL knows projects by their present paths alone, REST by those before as well; null for one that is gone. */
+  private async readMoved(ref: ChangeRequestRef): Promise<FollowedChangeRequest | null> {
+    const project = await this.client.find(projectPath(ref.repository), restProjectSchema);
+    const repository = project?.path_with_namespace ?? ref.repository;
+    return repository.toLowerCase() === ref.repository.toLowerCase()
+      ? null
+      : ((await this.readSome([{ ...ref, repository }], BATCH.pageSize))[0] ?? null);
   }
 
   private async project(repository: string): Promise<z.output<typeof restProjectSchema>> {
@@ -284,7 +290,8 @@ function toChecks({ headPipeline: { status, jobs }, diffHeadSha, webUrl }: Gitla
   const listed = jobs.nodes.map((job) => ({
     id: job.id,
     name: job.name,
-    state: jobState(job.status, job.allowFailure),
+    // One that waits for what a person has yet to start is created, not pending, and the pipeline waits with it.
+    state: jobState(status === 'MANUAL' && job.status === 'CREATED' ? status : job.status, job.allowFailure),
     url: job.webPath !== null && URL.canParse(job.webPath, webUrl) ? new URL(job.webPath, webUrl).href : null,
   }));
   const isTold = listed.some(({ state }) => state === 'failed');

@@ -16,6 +16,7 @@ import {
   graphqlResponseSchema,
   issuesSchema,
   refusalSchema,
+  restProjectSchema,
   SUGGESTED_TASKS_DOCUMENT,
   SUGGESTED_TASKS_FALLBACK_DOCUMENT,
   workSchema,
@@ -106,6 +107,20 @@ export class GitlabClient extends RestClient {
     return { data, hasMore: (headers.get('x-next-page') ?? '') !== '' };
   }
 
+  /** As the others do; of a project that was moved, GitLab refuses changes by its old path, which it does for nothing else. */
+  override async change(path: string, body: unknown): Promise<unknown> {
+    try {
+      return await super.change(path, body);
+    } catch (error) {
+      const [, project = '', resource = ''] = /^(\/v4\/projects\/[^/]+)(.*)$/.exec(path) ?? [];
+      const moved = isMoved(error) ? await this.find(project, restProjectSchema) : null;
+      if (moved === null) {
+        throw error;
+      }
+      return await super.change(`/v4/projects/${moved.id}${resource}`, body);
+    }
+  }
+
   protected reasonsOf(refusal: unknown): string[] {
     return gitlabReasons(refusalSchema.parse(refusal));
   }
@@ -125,6 +140,11 @@ export class GitlabClient extends RestClient {
   private resultOf<Data>({ data, errors }: GraphqlResponse, schema: z.ZodType<Data>): GitlabResult<Data> {
     return { data: schema.parse(data), gaps: mapGraphqlErrors(errors, this.context.call.token) };
   }
+}
+
+/** See https://github.com/VirtusLab/git-machete/issues/1212. */
+function isMoved(error: unknown): boolean {
+  return error instanceof GitProviderError && /\bmoved projects\b/.test(error.reason ?? '');
 }
 
 /** Most errors have no code; their English text is not translated by the server. */

@@ -1,3 +1,4 @@
+import { textHead } from '@slipway/common/well-formed-text.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
 import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
@@ -34,6 +35,9 @@ const ISSUE_TYPES: readonly string[] = ['issue', 'incident', 'task'];
 
 /** See https://docs.gitlab.com/user/project/merge_requests/drafts/. */
 const DRAFT_TITLE = /^\s*(draft:|\[draft\]|\(draft\))/i;
+
+/** See https://github.com/dependabot/dependabot-core/issues/12157. */
+const MAX_TITLE = 255;
 
 export function mapGraphqlWork({ currentUser, recent, probe }: GitlabWork): GitlabGraphqlWork {
   const mergeRequests = currentUser.authoredMergeRequests;
@@ -98,7 +102,7 @@ export function newMergeRequest(
     ...(target !== null && { target_project_id: target }),
     source_branch: sourceBranch,
     target_branch: targetBranch,
-    title: draft && !DRAFT_TITLE.test(title) ? `Draft: ${title}` : title,
+    title: textHead(draft && !DRAFT_TITLE.test(title) ? `Draft: ${title}` : title, MAX_TITLE),
     description: body,
   };
 }

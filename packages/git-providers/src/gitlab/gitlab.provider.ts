@@ -139,7 +139,7 @@ export class GitlabProvider extends GitServerAdapter {
   }
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
-    return await work(new GitlabChanges(this.clientFor(call)));
+    return await work(new GitlabChanges(this.clientFor(call), { call, timing: this.timing }));
   }
 
   async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {

@@ -117,7 +117,7 @@ export const accountSchema = z.object({
 });
 export type GitlabAccount = z.output<typeof accountSchema>;
 
-export const restProjectSchema = object({ id: number, default_branch: text });
+export const restProjectSchema = object({ id: number, default_branch: text, path_with_namespace: text });
 
 const listedProjectSchema = z.object({
   id: requiredId,

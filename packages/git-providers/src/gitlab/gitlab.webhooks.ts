@@ -11,10 +11,13 @@ const COMMITS = [
   ['commit', 'sha'],
 ];
 
+/** Types of work items that are issues, too: whether GitLab names one so depends on its version and on the page that made it. */
+const ISSUES: readonly (string | null)[] = ['Issue', 'Incident'];
+
 /** See https://docs.gitlab.com/user/project/integrations/webhook_events/. */
 export const GITLAB_WEBHOOKS: HostWebhooks = {
   source: 'gitlab',
-  eventTypes: ['push', 'issue.*', 'note.*', 'merge_request.*', 'pipeline.*'],
+  eventTypes: ['push', 'issue.*', 'work_item.*', 'note.*', 'merge_request.*', 'pipeline.*'],
   // The first two are the same, one of them signed. The last one, for servers before 17.4, changes when it is sent again.
   idHeaders: ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid'],
   // A signature where there is a signing token, else the secret token as it is.
@@ -23,10 +26,7 @@ export const GITLAB_WEBHOOKS: HostWebhooks = {
       ? isSameText(sent.header('x-gitlab-token'), sent.secret)
       : isSigned('standard_webhooks', sent),
   keyOf: (_sent, payload) =>
-    [
-      jsonText(payload, 'object_kind') ?? jsonText(payload, 'event_name'),
-      jsonText(payload, 'object_attributes', 'action') ?? jsonText(payload, 'action'),
-    ]
+    [kindOf(payload), jsonText(payload, 'object_attributes', 'action') ?? jsonText(payload, 'action')]
       .filter(Boolean)
       .join('.'),
   actorOf: (payload) => {
@@ -35,7 +35,19 @@ export const GITLAB_WEBHOOKS: HostWebhooks = {
   },
   told: (payload) => ({
     repository: jsonText(payload, 'project', 'path_with_namespace'),
-    numbers: [jsonAt(payload, 'merge_request', 'iid'), jsonAt(payload, 'object_attributes', 'iid')],
+    numbers: [
+      // Its pipelines in a fork are told of by the fork.
+      jsonAt(payload, 'merge_request', 'target_project_id') === jsonAt(payload, 'project', 'id') &&
+        jsonAt(payload, 'merge_request', 'iid'),
+      // Issues, pipelines and milestones are numbered, too, each from 1.
+      kindOf(payload) === 'merge_request' && jsonAt(payload, 'object_attributes', 'iid'),
+    ],
     shas: COMMITS.map((path) => jsonText(payload, ...path)),
   }),
 };
+
+function kindOf(payload: unknown): string | null {
+  const kind = jsonText(payload, 'object_kind') ?? jsonText(payload, 'event_name');
+  const isIssue = kind === 'work_item' && ISSUES.includes(jsonText(payload, 'object_attributes', 'type'));
+  return isIssue ? 'issue' : kind;
+}

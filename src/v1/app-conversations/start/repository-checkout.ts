@@ -77,6 +77,7 @@ export class RepositoryCheckout {
         ...(plan.noPush !== undefined && { no_push: plan.noPush }),
         username: plan.credential?.username ?? null,
         password: plan.credential?.password ?? null,
+        scheme: plan.credential?.scheme,
         identity: plan.identity,
         submodules: plan.submodules,
         lfs: plan.lfs,
@@ -200,6 +201,11 @@ export function committerCommands(identity: GitIdentity | null): string[] {
 /** Reads user name and password from the environment of this one command. */
 const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
 
+function bearerHeader(url: string): string {
+  const key = shellQuote(`http.${new URL(url).origin}.extraHeader`);
+  return `export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=${key} GIT_CONFIG_VALUE_0="Authorization: Bearer $SLIPWAY_GIT_PASSWORD"`;
+}
+
 /** Lines of our own commands for the user, among the output of git. */
 const NOTICE_LINE = /^slipway: (.+)$/gm;
 
@@ -220,7 +226,7 @@ fi`;
  * user name and password on a line each, and is removed first; null: clones anonymously.
  */
 function cloneScript(
-  { url, folder, branch, newBranch, depth, filter, identity, ...fork }: CheckoutPlan,
+  { url, folder, branch, newBranch, depth, filter, identity, credential, ...fork }: CheckoutPlan,
   secretFile: string | null,
 ): string {
   const target = shellQuote(folder);
@@ -241,6 +247,7 @@ function cloneScript(
           `{ IFS= read -r SLIPWAY_GIT_USERNAME; IFS= read -r SLIPWAY_GIT_PASSWORD; } <${shellQuote(secretFile)}`,
           `rm -f ${shellQuote(secretFile)}`,
           'export SLIPWAY_GIT_USERNAME SLIPWAY_GIT_PASSWORD',
+          ...(credential?.scheme === undefined ? [] : [bearerHeader(url)]),
         ]),
     'export GIT_TERMINAL_PROMPT=0 LC_ALL=C',
     `[ -e ${target}/.git ] && exit 0`,
