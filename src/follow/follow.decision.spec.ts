@@ -133,6 +133,12 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
   ['a comment while it works', { works: true }, says(comment()), 'wait'],
   ['a comment that is not followed', { wishes: { reviews: false } }, says(comment()), 'wait'],
   ['the same comment again', { known: { comments: ['c1'] } }, says(comment()), 'wait'],
+  [
+    'the same comment after hundreds of strangers',
+    { known: { comments: ['c1', ...Array.from({ length: 499 }, (_, index) => `of-stranger-${index}`)] } },
+    says(comment(), stranger()),
+    'wait',
+  ],
   ['a resolved comment', {}, says(comment({ resolved: true })), 'wait'],
   ['the text of a review', {}, says(review()), 'round'],
   ['a comment of the account while it works', { works: true }, says(own()), 'wait'],

@@ -173,11 +173,14 @@ function withOwnWork(
     .filter((comment) => (comment.own && comment.createdAt <= workedUntil) || isNotice(comment))
     .filter((comment) => !isReply(comment))
     .map(({ id }) => id);
+  const shown = new Set(comments.map(({ id }) => id));
+  // However much strangers write, what is still shown does not become new.
+  const kept = before.comments.toSorted((one, other) => Number(shown.has(one)) - Number(shown.has(other)));
   return {
     ...before,
     missing: false,
     conflictOf: conflicts === 'no' ? null : before.conflictOf,
-    comments: newest([...before.comments, ...replies, ...aside]),
+    comments: newest([...kept, ...replies, ...aside]),
     aside: newest([...before.aside, ...aside]),
   };
 }

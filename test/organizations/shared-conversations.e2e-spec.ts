@@ -195,7 +195,7 @@ describe('a shared conversation', () => {
     });
   });
 
-  it('tells of its children to those who may read them', async () => {
+  it('tells of its children and its parent to those who may read them', async () => {
     const conversations = new ConversationRows(app);
     const parent = await conversations.conversation(users.owner.id, { visibility: 'organization' });
     const members = { parentConversationId: parent.id, createdAt: new Date(1_000) };
@@ -204,14 +204,24 @@ describe('a shared conversation', () => {
       ...members,
       createdAt: new Date(2_000),
     });
+    const ofClosed = { parentConversationId: closed.id, visibility: 'organization' } as const;
+    const grandchild = await conversations.conversation(users.owner.id, ofClosed);
     const seen = async (who: Who): Promise<unknown> =>
       (await ask(who, 'get', `${LIST}?ids=${parent.hex}`).expect(200)).body[0].sub_conversation_ids;
+    const parentsSeen = async (who: Who): Promise<unknown> => {
+      const paths = [`?ids=${grandchild.hex}`, `/search?include_sub_conversations=true&limit=100`];
+      const answers = await Promise.all(paths.map((path) => ask(who, 'get', `${LIST}${path}`).expect(200)));
+      const rows = answers.flatMap(({ body }) => body.items ?? body);
+      return rows.filter(({ id }) => id === grandchild.hex).map((row) => row.parent_conversation_id);
+    };
 
     expect(await seen('owner')).toEqual([open.hex, closed.hex]);
     expect(await seen('admin')).toEqual([open.hex, closed.hex]);
     expect(await seen('member')).toEqual([open.hex]);
+    expect(await parentsSeen('owner')).toEqual([closed.hex, closed.hex]);
+    expect(await parentsSeen('member')).toEqual([null, null]);
     // Lists of other tests have what is shared.
-    for (const { hex } of [parent, open, closed]) {
+    for (const { hex } of [parent, open, closed, grandchild]) {
       await ask('owner', 'delete', `${LIST}/${hex}`).expect(200);
     }
   });

@@ -365,6 +365,18 @@ describe('an agent with the key of its conversation', () => {
     expect(await callAs(free.key, 'start_conversation', elsewhere)).toMatchObject({ isError: false });
   });
 
+  it('takes no idempotency key that its user, or another agent, is about to use', async () => {
+    const [one, other] = [await begun(), await begun()];
+    const ids = new Set<unknown>();
+    for (const key of [one.key, one.key, other.key, user.key]) {
+      const keyed = { 'Idempotency-Key': 'nightly' };
+      const { isError, found } = await callAs(key, 'start_conversation', { message: 'Help.' }, keyed);
+      expect([isError, found]).toMatchObject([false, { conversation_id: expect.any(String) }]);
+      ids.add(found['conversation_id']);
+    }
+    expect(ids.size).toBe(3);
+  });
+
   it('sees and moves only what is below it', async () => {
     const parent = await begun();
     const own = await begun({}, parent);

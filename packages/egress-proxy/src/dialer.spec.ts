@@ -33,6 +33,26 @@ describe('names that nobody resolves', () => {
   });
 });
 
+it.each<[string[], boolean]>([
+  [[], false],
+  [['10.1.2.3:443', 'other.example:443'], false],
+  [['host.example'], true],
+  [['host.example:443'], true],
+  [['10.0.0.0/8'], true],
+])('has names asked of name servers, unless they may be in %j: %s', async (networks, isOfOperator) => {
+  const asked: [string, boolean][] = [];
+  const dialer = new Dialer({
+    ownPorts: () => [],
+    resolve: async (...question) => {
+      asked.push(question);
+      return [];
+    },
+  });
+  const dialled = dialer.dial(samplePolicy({ networks }), target('https://host.example'));
+  await expect(dialled).rejects.toMatchObject({ denial: 'address' });
+  expect(asked).toEqual([['host.example', isOfOperator]]);
+});
+
 describe('an address of this machine', () => {
   const interfaces = {
     eth0: [{ address: '8.8.8.8' }, { address: '2606:4700::1' }],

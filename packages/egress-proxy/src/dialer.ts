@@ -1,12 +1,12 @@
 import type { LookupAddress } from 'node:dns';
-import { lookup } from 'node:dns/promises';
 import { connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import { inTime, KeyedLimit } from '@slipway/common/async.js';
 import { errorCode, errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { isPublicAddress, type ResolveHost } from '@slipway/common/http/address-rules.js';
+import { isPublicAddress } from '@slipway/common/http/address-rules.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
+import { addressesOf, type ResolveName } from '@slipway/common/http/name-lookup.js';
 import type { EgressPolicy, EgressRules } from './protocol.js';
 import { denied, RefusedError } from './refusal.js';
 import { shownTarget, type Target } from './target.js';
@@ -15,13 +15,13 @@ const LOOKUP_MS = 10_000;
 const CONNECT_MS = 20_000;
 /** Of one of several addresses, before the next is tried beside it. */
 const ATTEMPT_MS = 2_000;
-/** A resolver occupies one of few threads for each name, so a sandbox with slow names waits for itself. */
+/** The system's resolver occupies one of few threads for each name, so a sandbox with slow names waits for itself. */
 const LOOKUPS_OF_A_SANDBOX = 4;
 /** As many as it may have connections. */
 const WAITING_LOOKUPS = 512;
 
 interface DialerOptions {
-  resolve?: ResolveHost | undefined;
+  resolve?: ResolveName | undefined;
   /** Ports at which the proxy itself listens: nothing is passed on to it. */
   ownPorts: () => readonly number[];
   /** As `networkInterfaces`. */
@@ -32,12 +32,12 @@ type Interfaces = Readonly<Record<string, readonly { address: string }[] | undef
 
 /** Connects to the addresses of a name that may be reached, and to no other: the name is resolved once. */
 export class Dialer {
-  private readonly resolve: ResolveHost;
+  private readonly resolve: ResolveName;
   private readonly interfaces: () => Interfaces;
   private readonly lookups = new KeyedLimit(LOOKUPS_OF_A_SANDBOX);
 
   constructor(private readonly options: DialerOptions) {
-    this.resolve = options.resolve ?? ((host) => lookup(host, { all: true }));
+    this.resolve = options.resolve ?? addressesOf;
     this.interfaces = options.interfaces ?? networkInterfaces;
   }
 
@@ -47,7 +47,7 @@ export class Dialer {
 
   /** @throws RefusedError where no address may be dialled, or none answers */
   async dial(policy: Pick<EgressPolicy, 'sandbox' | 'networks' | 'layers'>, target: Target): Promise<Socket> {
-    const found = await this.addresses(policy.sandbox, target);
+    const found = await this.addresses(policy, target);
     const allowed = found.filter(({ address }) => this.mayDial(address, target, policy));
     if (allowed.length === 0) {
       throw denied('address', target);
@@ -55,7 +55,10 @@ export class Dialer {
     return await connectTo(allowed, target);
   }
 
-  private async addresses(sandbox: string, target: Target): Promise<readonly LookupAddress[]> {
+  private async addresses(
+    { sandbox, networks }: Pick<EgressPolicy, 'sandbox' | 'networks'>,
+    target: Target,
+  ): Promise<readonly LookupAddress[]> {
     const { host, isAddress } = target;
     if (isAddress) {
       return [{ address: host, family: host.includes(':') ? 6 : 4 }];
@@ -67,7 +70,7 @@ export class Dialer {
       return await inTime(
         LOOKUP_MS,
         // Its thread is occupied for as long as the resolver takes, also when the wait has ended.
-        this.lookups.run(sandbox, () => this.resolve(host)),
+        this.lookups.run(sandbox, () => this.resolve(host, mayBeOfOperator(host, networks))),
         () => new Error('the resolver did not answer in time'),
       );
     } catch (error) {
@@ -94,6 +97,11 @@ export class Dialer {
       networks.some((entry) => isWithinNetwork(entry, { address, host, port }))
     );
   }
+}
+
+/** Names in a network that is opened as a range may be known by search domains, or by files, alone. */
+function mayBeOfOperator(host: string, networks: readonly string[]): boolean {
+  return networks.some((entry) => entry.includes('/') || entry.replace(/:\d+$/, '') === host);
 }
 
 async function connectTo(addresses: readonly LookupAddress[], target: Target): Promise<Socket> {

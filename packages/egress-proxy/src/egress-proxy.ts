@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { once } from 'node:events';
 import { RepeatedWork, within } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
-import type { ResolveHost } from '@slipway/common/http/address-rules.js';
+import type { ResolveName } from '@slipway/common/http/name-lookup.js';
 import { ClientConnections, type ConnectionLimits } from './client-connections.js';
 import { Dialer } from './dialer.js';
 import { type Client, Exchange, type ProxyParts } from './exchange.js';
@@ -36,7 +36,7 @@ const UNREADABLE =
 
 interface EgressProxyOptions {
   service: ServiceConnection;
-  resolve?: ResolveHost;
+  resolve?: ResolveName;
   /** Authorities of hosts, in place of those that Node.js trusts. */
   ca?: readonly string[];
   limits?: ConnectionLimits;

@@ -1,10 +1,9 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import type { LookupAddress } from 'node:dns';
-import { lookup } from 'node:dns/promises';
 import { isIP, type ListenOptions } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { addressesOf, type ResolveName } from '@slipway/common/http/name-lookup.js';
 import { EgressProxy } from './egress-proxy.js';
 import { logLine } from './report-queue.js';
 import { HttpServiceConnection } from './service-connection.js';
@@ -114,8 +113,8 @@ export async function runEgressProxy(
     terminated,
     isWatched ? once(input.resume(), 'close') : interrupted.promise,
   ]);
-  const resolve = async (name: string): Promise<LookupAddress[]> =>
-    await lookup(hosts.get(name) ?? name, { all: true });
+  const resolve: ResolveName = async (name, isOfOperator) =>
+    await addressesOf(hosts.get(name) ?? name, isOfOperator);
   const proxy = new EgressProxy({ service: new HttpServiceConnection(service, key), resolve });
   const addresses = [];
   for (const options of listen) {

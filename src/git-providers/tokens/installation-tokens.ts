@@ -24,6 +24,8 @@ const EARLY_MS = 10 * 60_000;
 const LAST_MS = 60_000;
 /** A host in trouble, or an App that is not installed, is not asked by each request. */
 const FAILED_MS = 20_000;
+/** Of each token. */
+const PREFIX = 'ghs_';
 /** A sandbox has few; each has about 1 kB. */
 const MAX_TOKENS = 5_000;
 
@@ -116,13 +118,25 @@ export class InstallationTokens {
 
   /** Tokens of this process in a text, until they end, each with its repository. */
   issuedIn(text: string): { token: string; repository: string }[] {
-    const starts = [...text.matchAll(/ghs_/g)].map(({ index }) => index);
-    return starts.flatMap((start) => {
+    return this.beginningsIn(text).flatMap((start) => {
       const texts = [...this.lengths].map((length) => text.slice(start, start + length));
       const token = texts.find((each) => this.repositories.has(each));
       const repository = token === undefined ? undefined : this.repositories.peek(token);
       return token === undefined || repository === undefined ? [] : [{ token, repository }];
     });
+  }
+
+  /** Texts may be megabytes of nothing but beginnings: no token is shorter than the shortest, and none begins within another. */
+  private beginningsIn(text: string): number[] {
+    const shortest = Math.min(...this.lengths);
+    const starts: number[] = [];
+    for (let start = text.indexOf(PREFIX), next: number; start >= 0; start = next) {
+      next = text.indexOf(PREFIX, start + 1);
+      if ((next < 0 ? text.length : next) - start >= shortest) {
+        starts.push(start);
+      }
+    }
+    return starts;
   }
 
   /** Those that may stand in for the user. @throws GitProviderError */

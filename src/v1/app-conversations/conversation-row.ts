@@ -57,6 +57,17 @@ export interface ConversationRow {
   sub_conversation_ids: string[];
 }
 
+/** Columns of any size, as `endAtBytes` measures them. */
+export const LARGE = [
+  'run.metadata::text',
+  'run.tags::text',
+  'run.pull_requests::text',
+  'run.pr_number::text',
+  'run.metrics::text',
+  'run.result::text',
+  'run.sub_conversation_ids::text',
+];
+
 export const OWNERS = ['me', 'others'] as const;
 
 export interface ConversationFilter {

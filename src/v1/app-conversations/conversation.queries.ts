@@ -17,13 +17,16 @@ import { unknownConversation } from '../events/events.service.js';
 import { isShownRunning } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import { IS_STOPPED, STATE } from './shown-state.js';
-import type { ConversationFilter, ConversationRow } from './conversation-row.js';
+import { type ConversationFilter, type ConversationRow, LARGE } from './conversation-row.js';
 import { mayGoOn } from './start-task.queries.js';
 
-/** All columns but `sub_conversation_ids`. */
-export const CONVERSATION_COLUMNS = `
+/** All columns but `sub_conversation_ids`; a parent that may not be found is none. `mayFind` is SQL about a row. */
+export function conversationColumns(mayFind = (_row: string): string => 'true'): string {
+  return `
+  (SELECT parent.id FROM app_conversations parent WHERE parent.id = c.parent_conversation_id AND ${mayFind('parent')})
+    AS parent_conversation_id,
   c.id, c.user_id, c.visibility, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
-  c.pr_number, c.llm_model, c.agent, c.agent_kind, c.parent_conversation_id, c.public, c.tags, c.metadata,
+  c.pr_number, c.llm_model, c.agent, c.agent_kind, c.public, c.tags, c.metadata,
   c.working_branch, c.pull_requests, c.working_dir, c.sandbox_generation,
   c.created_at, c.updated_at,
   to_char(c.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at_text,
@@ -38,6 +41,7 @@ export const CONVERSATION_COLUMNS = `
   CASE WHEN p.conversation_id IS NOT NULL THEN json_build_object('state', p.state, 'round', p.round, 'reason', p.reason,
     'pull_request', CASE WHEN p.number IS NOT NULL THEN
       json_build_object('repository', p.repository, 'number', p.number, 'url', p.url) END) END AS follow`;
+}
 
 export const JOINED_TABLES = `
   ${joinSandbox('c')}
@@ -66,21 +70,18 @@ const FILTER = `
   AND ($12::text IS NULL OR c.trigger = 'automation' AND c.metadata ->> 'automation_id' = $12)
   AND ($13::text IS NULL OR $13 = ${STATE})`;
 
-export const LARGE = [
-  'run.metadata::text',
-  'run.tags::text',
-  'run.pull_requests::text',
-  'run.pr_number::text',
-  'run.metrics::text',
-  'run.result::text',
-  'run.sub_conversation_ids::text',
-];
-
-/** @param after first parameter of the page position; the next ones are its id and the limit */
-function search(filter: string, after: number, from = 'app_conversations c'): string {
+/**
+ * @param after first parameter of the page position; the next ones are its id and the limit
+ * @param repositories as for `mayRead`; a list is the same for administrators
+ */
+function search(
+  filter: string,
+  after: number,
+  { from = 'app_conversations c', repositories = 'NULL' } = {},
+): string {
   return endAtBytes(
     `
-  SELECT ${CONVERSATION_COLUMNS}, '{}'::uuid[] AS sub_conversation_ids
+  SELECT ${conversationColumns((row) => mayRead(row, '$1', 'false', repositories))}, '{}'::uuid[] AS sub_conversation_ids
   FROM ${from} ${JOINED_TABLES}
   WHERE ${filter} AND (c.created_at, c.id) < ($${after}::timestamptz, $${after + 1}::uuid)
   ORDER BY c.created_at DESC, c.id DESC LIMIT $${after + 2}`,
@@ -90,13 +91,13 @@ function search(filter: string, after: number, from = 'app_conversations c'): st
 
 const SEARCHES = searches(FILTER);
 /** Keys for some repositories have an index of their own, so theirs are other statements. */
-const SEARCHES_WITHIN = searches(`${FILTER} AND ${isOfKey('c', '$17')}`);
+const SEARCHES_WITHIN = searches(`${FILTER} AND ${isOfKey('c', '$17')}`, '$17');
 
-function searches(filter: string): Record<'me' | 'others' | 'any', string> {
+function searches(filter: string, repositories = 'NULL'): Record<'me' | 'others' | 'any', string> {
   return {
-    me: search(LISTED.me + filter, 14),
-    others: search(LISTED.others + filter, 14),
-    any: search('true', 14, readable(filter, 14)),
+    me: search(LISTED.me + filter, 14, { repositories }),
+    others: search(LISTED.others + filter, 14, { repositories }),
+    any: search('true', 14, { from: readable(filter, 14), repositories }),
   };
 }
 
@@ -114,7 +115,7 @@ function readable(filter: string, after: number): string {
 const NO_PARENT = 'AND c.parent_conversation_id IS NULL';
 const UNFILTERED = {
   me: unfiltered('app_conversations_search', search(`${LISTED.me} ${NO_PARENT}`, 2)),
-  any: unfiltered('app_conversations_search_any', search('true', 2, readable(NO_PARENT, 2))),
+  any: unfiltered('app_conversations_search_any', search('true', 2, { from: readable(NO_PARENT, 2) })),
 };
 
 function unfiltered(name: string, sql: string): NamedStatement<ConversationRow & Measured> {
@@ -129,7 +130,7 @@ function count(condition: string): string {
 function byId(mayFind: (row: string) => string): string {
   return `
   WITH c AS MATERIALIZED (SELECT * FROM app_conversations WHERE id = ANY ($2::uuid[]))
-   SELECT ${CONVERSATION_COLUMNS},
+   SELECT ${conversationColumns(mayFind)},
      ARRAY(SELECT sub.id FROM app_conversations sub
            WHERE sub.parent_conversation_id = c.id AND sub.user_id = c.user_id AND ${mayFind('sub')}
            ORDER BY sub.created_at, sub.id) AS sub_conversation_ids

@@ -3,8 +3,8 @@ import { DataSource } from 'typeorm';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import { endAtBytes, type Measured } from '../../database/page-bytes.js';
 import { isShownRunning, type SandboxStatus } from '../sandboxes/sandbox-status.js';
-import { CONVERSATION_COLUMNS, JOINED_TABLES, LARGE } from './conversation.queries.js';
-import type { ConversationRow } from './conversation-row.js';
+import { conversationColumns, JOINED_TABLES } from './conversation.queries.js';
+import { type ConversationRow, LARGE } from './conversation-row.js';
 
 const COST = `coalesce((f.metrics ->> 'accumulated_cost')::float8, 0)`;
 
@@ -60,7 +60,7 @@ const FILTER = `${FILTER_OF_ROW}
 
 function search(order: string): string {
   return endAtBytes(
-    `SELECT ${CONVERSATION_COLUMNS}, '{}'::uuid[] AS sub_conversation_ids FROM app_conversations c ${JOINED_TABLES}
+    `SELECT ${conversationColumns()}, '{}'::uuid[] AS sub_conversation_ids FROM app_conversations c ${JOINED_TABLES}
      WHERE ${FILTER} ORDER BY ${order}, c.created_at DESC, c.id DESC OFFSET $8 LIMIT $9`,
     LARGE,
   );

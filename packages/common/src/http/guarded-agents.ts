@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
 import { checkedLookup, type ResolveHost } from './address-rules.js';
 import type { AddressReach } from './host-allowlist.js';
+import { addressesOf } from './name-lookup.js';
 import { UpstreamError } from './upstream-error.js';
 
 /** Further requests queue, within their deadline. */
@@ -16,10 +17,18 @@ export class GuardedAgents {
   readonly direct: Readonly<Record<AddressReach, Dispatcher>>;
   readonly proxied: Dispatcher | null;
 
-  constructor(resolve: ResolveHost, proxyUrl: string | null, connections = MAX_CONNECTIONS_PER_ORIGIN) {
+  constructor(
+    resolve: ResolveHost | undefined,
+    proxyUrl: string | null,
+    connections = MAX_CONNECTIONS_PER_ORIGIN,
+  ) {
     const options = agentOptions(connections);
-    const agentFor = (reach: AddressReach): Dispatcher =>
-      new Agent({ ...options, connect: { lookup: checkedLookup(resolve, reach) } }).compose(refuseTinyChunks);
+    const agentFor = (reach: AddressReach): Dispatcher => {
+      const find: ResolveHost = resolve ?? ((hostname) => addressesOf(hostname, reach !== 'public'));
+      return new Agent({ ...options, connect: { lookup: checkedLookup(find, reach) } }).compose(
+        refuseTinyChunks,
+      );
+    };
     this.direct = { public: agentFor('public'), network: agentFor('network'), any: agentFor('any') };
     this.proxied =
       proxyUrl === null

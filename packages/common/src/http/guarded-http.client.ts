@@ -1,4 +1,3 @@
-import { lookup } from 'node:dns/promises';
 import { SpanKind } from '@opentelemetry/api';
 import type { Dispatcher } from 'undici';
 import { connectionProblem, errorCode } from '../errors/error-message.js';
@@ -194,8 +193,8 @@ export class GuardedHttpClient {
 
   private async openAgents(): Promise<GuardedAgents> {
     const { GuardedAgents: Agents } = await import('./guarded-agents.js');
-    const { lookup: resolve = resolveHost, proxy, connectionsPerOrigin } = this.options;
-    return new Agents(resolve, proxy?.url ?? null, connectionsPerOrigin);
+    const { lookup, proxy, connectionsPerOrigin } = this.options;
+    return new Agents(lookup, proxy?.url ?? null, connectionsPerOrigin);
   }
 }
 
@@ -277,10 +276,6 @@ function requestSpan(method: string, { hostname, port, protocol }: URL): SpanSta
       'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
     },
   };
-}
-
-async function resolveHost(hostname: string): ReturnType<ResolveHost> {
-  return await lookup(hostname, { all: true });
 }
 
 function single(value: string | string[] | undefined): string {

@@ -101,6 +101,7 @@ describe('followed merge requests', () => {
       createdAt: `2026-11-21T12:00:0${id}Z`,
       ...members,
     });
+    const bot = { username: 'project_7_bot', bot: true };
     const discussion = (id: string, ...nodes: object[]) => ({
       id: `gid://gitlab/DiffDiscussion/${id}`,
       resolvable: true,
@@ -118,6 +119,8 @@ describe('followed merge requests', () => {
             note('3', { system: true, body: 'changed this line' }),
             note('6', { maxAccessLevelOfAuthor: 'Reporter' }),
             note('7', { maxAccessLevelOfAuthor: null }),
+            note('8', { author: bot, maxAccessLevelOfAuthor: 'Guest' }),
+            note('9', { author: bot, maxAccessLevelOfAuthor: null }),
           ),
           discussion('../../x', note('4')),
           discussion('abc2', note('5/notes')),
@@ -130,8 +133,11 @@ describe('followed merge requests', () => {
       { id: '4', threadId: 'x' },
       { id: '6', mayWrite: false },
       { id: '7', mayWrite: false },
+      { id: '8', isBot: true },
+      // The account of a stranger's token is a stranger.
+      { id: '9', isBot: false, mayWrite: false },
     ]);
-    expect([comments.length, truncated]).toEqual([5, true]);
+    expect([comments.length, truncated]).toEqual([7, true]);
   });
 
   it.each([

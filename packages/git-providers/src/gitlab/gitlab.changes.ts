@@ -51,6 +51,7 @@ const PAGE_SIZE = 100;
 /** Each costs about 70 of a question's 250 points (https://docs.gitlab.com/api/graphql/#limits). */
 const BATCH = { batch: 3, pageSize: 50 };
 const WRITERS: readonly (string | null)[] = ['Owner', 'Maintainer', 'Developer'];
+const MEMBERS: readonly (string | null)[] = [...WRITERS, 'Reporter', 'Planner', 'Guest'];
 /** Manual jobs wait for a person, and the pipeline does not wait for them. */
 const PASSED: readonly (string | null)[] = ['SUCCESS', 'SKIPPED', 'MANUAL'];
 const FAILED: readonly (string | null)[] = ['FAILED', 'CANCELED'];
@@ -271,7 +272,8 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           threadId,
           author: author.username ?? 'ghost',
           own: author.username === user,
-          isBot: author.bot,
+          // Anybody can have a token of a project of theirs, whose account may comment in all public ones.
+          isBot: author.bot && MEMBERS.includes(maxAccessLevelOfAuthor),
           mayWrite: WRITERS.includes(maxAccessLevelOfAuthor),
           body,
           path: position.filePath,

@@ -67,7 +67,7 @@ export class ConversationStarter {
     const requestHash = createHash('sha256').update(JSON.stringify(request)).digest();
     let created: StartTask | null = null;
     const task = await this.tasks.transaction(async (manager) => {
-      const given = { userId, scope: IDEMPOTENCY_SCOPE, key: idempotencyKey, requestHash };
+      const given = { userId, scope: scopeOf(request), key: idempotencyKey, requestHash };
       const taskId = await this.idempotency.run(manager, given, async () => {
         created = await this.admission.store(manager, await planning);
         return created.id;
@@ -118,6 +118,11 @@ export class ConversationStarter {
       resumes: isStopped,
     };
   }
+}
+
+/** No agent takes keys that its user, or another agent, is about to use. */
+function scopeOf({ started_by_agent: byAgent, parent_conversation_id: parent }: StartRequest): string {
+  return byAgent === true ? `${IDEMPOTENCY_SCOPE} of ${parent}` : IDEMPOTENCY_SCOPE;
 }
 
 /** What is started with a key for some repositories; the provider need not be named where the key leaves one. */
