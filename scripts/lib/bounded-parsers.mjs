@@ -8,7 +8,7 @@ export const BOUNDED_PARSERS = {
   'bytes, depth and values': [
     'packages/common/src/requests/json-body.ts',
     'packages/common/src/http/response-body.ts',
-    'src/v1/agent-servers/bounded-json.ts',
+    'packages/agent-client/src/bounded-json.ts',
   ],
   'bytes, by the client that received it': [
     'packages/agent-server/src/conversations/credentials.ts',
@@ -31,8 +31,8 @@ export const BOUNDED_PARSERS = {
     'src/settings/model-check.ts',
     'src/settings/model-trial/model-trial.service.ts',
     'src/settings/model-trial/trial-requests.ts',
-    'src/v1/agent-servers/agent-server.client.ts',
-    'src/v1/agent-servers/agent-server.http.ts',
+    'packages/agent-client/src/agent-server.client.ts',
+    'packages/agent-client/src/agent-server.http.ts',
     'packages/sandboxes/src/kubernetes/pod-start.ts',
     'packages/sandboxes/src/kubernetes/standard-input.ts',
   ],
@@ -55,7 +55,7 @@ export const BOUNDED_PARSERS = {
   'bytes of a header or an address': [
     'src/auth/oidc/pending-sign-in.ts',
     'src/auth/sessions/session-cookie.ts',
-    'src/v1/agent-servers/agent-server.spans.ts',
+    'packages/agent-client/src/agent-server.spans.ts',
     'src/v1/sandbox-proxy/forwarded-headers.ts',
     'src/v1/sandbox-proxy/port-access.ts',
   ],

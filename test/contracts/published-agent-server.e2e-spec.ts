@@ -8,11 +8,11 @@ import {
   AgentServerClient,
   isAgentEvent,
   toRemoteConversation,
-} from '../../src/v1/agent-servers/agent-server.client.js';
-import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
-import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
-import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
-import { AgentServerWatch } from '../../src/v1/agent-servers/agent-server.watch.js';
+} from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
+import { AgentServerConnections } from '@slipway/agent-client/agent-server.connections.js';
+import { AgentServerHttp } from '@slipway/agent-client/agent-server.http.js';
+import { AgentServerWatch } from '@slipway/agent-client/agent-server.watch.js';
 import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
 import type { AgentStart } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';

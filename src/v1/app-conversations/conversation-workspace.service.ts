@@ -5,7 +5,7 @@ import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-acc
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { isText, JsonStringStream } from '../../common/json-string.stream.js';
-import { AgentServerError, AgentServerHttp } from '../agent-servers/agent-server.http.js';
+import { AgentServerError, AgentServerHttp } from '@slipway/agent-client/agent-server.http.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import type { Download } from './api/download.sender.js';
 import { ConversationActionsService } from './conversation-actions.service.js';

@@ -7,7 +7,7 @@ import type { AuthUser } from '../../auth/auth.decorators.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
-import { isAgentEvent } from '../agent-servers/agent-server.client.js';
+import { isAgentEvent } from '@slipway/agent-client/agent-server.client.js';
 import { AccessedConversationRepository } from './accessed-conversation.repository.js';
 import { FollowedConversationRepository, type StoredLog } from './followed-conversation.repository.js';
 import { type EventFilter, EventQueries } from './store/event.queries.js';

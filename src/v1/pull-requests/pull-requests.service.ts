@@ -9,7 +9,7 @@ import type { OpenedChangeRequest, ProviderType } from '@slipway/git-providers/g
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
-import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import { gitMode, type StartTask } from '../app-conversations/start-task.entity.js';
 import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../app-conversations/conversation.queries.js';

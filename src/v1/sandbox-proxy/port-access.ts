@@ -1,5 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import { requestOrigin, requireSandboxAddress } from '../agent-servers/sandbox-address.js';
+import { requestOrigin, requireSandboxAddress } from '@slipway/sandboxes/sandbox-address.js';
 import { opensPorts, TOKEN_PARAMETER } from '../sandboxes/session-key.js';
 import { isCredential } from './forwarded-headers.js';
 import type { ProxiedRequest } from './sandbox-forwarder.js';

@@ -19,8 +19,8 @@ import {
   requestOrigin,
   requireSandboxAddress,
   type SandboxAddress,
-} from '../agent-servers/sandbox-address.js';
-import { connectionOptions } from '../agent-servers/sandbox-connection.js';
+} from '@slipway/sandboxes/sandbox-address.js';
+import { connectionOptions } from '@slipway/sandboxes/sandbox-connection.js';
 import {
   endToEndHeaders,
   forwardedHeaders,

@@ -11,7 +11,7 @@ import {
   toPage,
 } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
+import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { isShownRunning, type SandboxRowStatus, toWireStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';
 import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';

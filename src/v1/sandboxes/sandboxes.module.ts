@@ -7,7 +7,7 @@ import { LeasedWorkModule } from '../../database/leased-rows/leased-worker.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
-import { connectPodsWith } from '../agent-servers/sandbox-connection.js';
+import { connectPodsWith } from '@slipway/sandboxes/sandbox-connection.js';
 import { IdempotencyModule } from '../idempotency/idempotency.service.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxesController } from './api/sandboxes.controller.js';

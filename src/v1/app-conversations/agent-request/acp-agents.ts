@@ -9,7 +9,7 @@ import { parseConfigured, readConfigured } from '../../../config/config.error.js
 import { parseSecretHost } from '../../../settings/secrets/secret-injection.js';
 import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
-import type { RemoteConversation } from '../../agent-servers/agent-server.client.js';
+import type { RemoteConversation } from '@slipway/agent-client/agent-server.client.js';
 import { type AgentInputs, mcpServerEntries } from './agent-inputs.reader.js';
 import { type AgentSettings, OWN_AGENT } from './agent-settings.js';
 

@@ -6,8 +6,8 @@ import {
   LeasedWorker,
   type LeasedWorkOptions,
 } from '../../../database/leased-rows/leased-worker.js';
-import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { readLogAfter } from '../../events/log-sync/log-sync.js';
 import { SyncRequests } from '../../events/log-sync/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';

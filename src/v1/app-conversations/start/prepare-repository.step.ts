@@ -6,7 +6,7 @@ import {
   type CloneAccess,
   RepositoryAccessService,
 } from '../../../git-providers/repository-access.service.js';
-import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
+import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
 import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';

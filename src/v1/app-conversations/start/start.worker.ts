@@ -16,7 +16,7 @@ import {
   LeasedWorker,
   type LeasedWorkOptions,
 } from '../../../database/leased-rows/leased-worker.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
 import { DUE_STARTS_CHANNEL, StartSuperseded, StartTaskRepository } from '../start-task.repository.js';

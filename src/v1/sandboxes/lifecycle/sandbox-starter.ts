@@ -3,8 +3,8 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { traced } from '@slipway/common/spans.js';
-import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { parseSandboxAddress } from '../../agent-servers/sandbox-address.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
+import { parseSandboxAddress } from '@slipway/sandboxes/sandbox-address.js';
 import {
   SandboxBackend,
   SandboxBackendError,

@@ -4,10 +4,9 @@ import { createServer, type Server } from 'node:http';
 import { WebSocketServer } from 'ws';
 import { createUnixFolder, listenOnUnix, type UnixFolder } from '../../../test/support/unix-folder.js';
 import { until } from '../../../test/support/until.js';
-import { AgentServerConnections } from './agent-server.connections.js';
+import { AgentServerConnections, type AgentServerTarget } from './agent-server.connections.js';
 import { AgentServerHttp } from './agent-server.http.js';
 import { AgentServerWatch } from './agent-server.watch.js';
-import type { AgentServerTarget } from './sandbox-address.js';
 
 const nothing = (): void => undefined;
 

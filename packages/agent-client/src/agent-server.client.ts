@@ -19,7 +19,7 @@ import {
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { cleanText, textHead } from '@slipway/common/well-formed-text.js';
 import { AgentServerError, AgentServerHttp, unlessStatus } from './agent-server.http.js';
-import type { AgentServerTarget } from './sandbox-address.js';
+import type { AgentServerTarget } from './agent-server.connections.js';
 
 const START_TIMEOUT_MS = 120_000;
 const ALIVE_TIMEOUT_MS = 2_000;

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { PodPort } from '@slipway/sandboxes/sandbox-backend.js';
+import type { PodPort } from './sandbox-backend.js';
 
 const UNIX_PREFIX = 'unix:';
 const POD_FORM = /^kube:([a-z0-9-]{1,63})\/([a-z0-9.-]{1,253}):([1-9]\d{0,4})$/;
@@ -18,15 +18,6 @@ export type SandboxAddress =
       socketPath: string;
     }
   | ({ kind: 'pod' } & PodPort);
-
-/** A running agent server with its session key. Both belong to one start of the sandbox. */
-export interface AgentServerTarget {
-  /** `http://host:port`, `unix:/absolute/path` or `kube:namespace/pod:port`, without a trailing slash. */
-  address: string;
-  sessionKey: string;
-  /** Asked before each new connection: after a stop, another program may listen at the address. */
-  isCurrent?: () => Promise<boolean>;
-}
 
 /** A backend reported an address in none of the accepted forms. */
 export class SandboxAddressError extends Error {

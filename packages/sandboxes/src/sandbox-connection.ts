@@ -6,7 +6,7 @@ import path from 'node:path';
 import { urlToHttpOptions } from 'node:url';
 import { callbackify } from 'node:util';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import type { PodPort } from '@slipway/sandboxes/sandbox-backend.js';
+import type { PodPort } from './sandbox-backend.js';
 import type { SandboxAddress } from './sandbox-address.js';
 
 /** open(2): opens the file itself, whatever its kind, without the right to read it. Node.js does not name the flag. */

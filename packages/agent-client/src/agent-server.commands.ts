@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { textTail } from '@slipway/common/well-formed-text.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
-import type { AgentServerTarget } from './sandbox-address.js';
+import type { AgentServerTarget } from './agent-server.connections.js';
 
 const FIRST_POLL_MS = 15;
 const MAX_POLL_MS = 500;

@@ -7,10 +7,9 @@ import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { JsonBoundsError } from '@slipway/common/json-outline.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { currentSpanBegunAt, currentTraceparent, type SpanStart, traced } from '@slipway/common/spans.js';
-import { AgentServerConnections } from './agent-server.connections.js';
+import { AgentServerConnections, type AgentServerTarget } from './agent-server.connections.js';
 import { BoundedJson, type ResponseBounds, ResponseBoundsError } from './bounded-json.js';
 import { agentServerSpans, recordAgentServerSpans } from './agent-server.spans.js';
-import type { AgentServerTarget } from './sandbox-address.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 const MIB = 1024 * 1024;

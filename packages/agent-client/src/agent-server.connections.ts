@@ -2,12 +2,20 @@ import { callbackify } from 'node:util';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import {
-  type AgentServerTarget,
   requestOrigin,
   requireSandboxAddress,
   type SandboxAddress,
-} from './sandbox-address.js';
-import { connectToSandbox } from './sandbox-connection.js';
+} from '@slipway/sandboxes/sandbox-address.js';
+import { connectToSandbox } from '@slipway/sandboxes/sandbox-connection.js';
+
+/** A running agent server with its session key. Both belong to one start of the sandbox. */
+export interface AgentServerTarget {
+  /** `http://host:port`, `unix:/absolute/path` or `kube:namespace/pod:port`, without a trailing slash. */
+  address: string;
+  sessionKey: string;
+  /** Asked before each new connection: after a stop, another program may listen at the address. */
+  isCurrent?: () => Promise<boolean>;
+}
 
 type Library = typeof import('undici');
 

@@ -4,8 +4,9 @@ import { LINKED_BEGINNING, LINKED_FRAMES } from '@slipway/agent-protocol/server.
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { isAgentEvent } from './agent-server.client.js';
 import { parseWithin } from './bounded-json.js';
-import { type AgentServerTarget, requestOrigin, requireSandboxAddress } from './sandbox-address.js';
-import { connectionOptions } from './sandbox-connection.js';
+import type { AgentServerTarget } from './agent-server.connections.js';
+import { requestOrigin, requireSandboxAddress } from '@slipway/sandboxes/sandbox-address.js';
+import { connectionOptions } from '@slipway/sandboxes/sandbox-connection.js';
 
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 const PING_INTERVAL_MS = 20_000;
