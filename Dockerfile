@@ -10,6 +10,7 @@ RUN node -e 'const [major, minor] = process.versions.node.split(".").map(Number)
   }'
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY packages/agent-client/package.json packages/agent-client/
 COPY packages/agent-protocol/package.json packages/agent-protocol/
 COPY packages/agent-server/package.json packages/agent-server/
 COPY packages/common/package.json packages/common/

@@ -10,6 +10,7 @@ export const shared = {
   // Changes anywhere are seen; `testRegex` says which tests a project has.
   roots: [
     '<rootDir>/src',
+    '<rootDir>/packages/agent-client/src',
     '<rootDir>/packages/agent-protocol/src',
     '<rootDir>/packages/agent-server',
     '<rootDir>/packages/common/src',

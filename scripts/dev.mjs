@@ -18,6 +18,7 @@ const FOLDERS = [
   'src',
   ...[
     'common',
+    'agent-client',
     'agent-protocol',
     'agent-server',
     'egress-proxy',

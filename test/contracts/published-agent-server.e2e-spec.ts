@@ -326,10 +326,10 @@ const SILENT: Record<string, string[]> = {
 
 /** The classes of the table, by file. */
 const CLASSES = {
-  'agent-servers/agent-server.client.ts': AgentServerClient,
-  'agent-servers/agent-server.commands.ts': AgentServerCommands,
-  'agent-servers/agent-server.http.ts': AgentServerHttp,
-  'agent-servers/agent-server.watch.ts': AgentServerWatch,
+  'agent-server.client.ts': AgentServerClient,
+  'agent-server.commands.ts': AgentServerCommands,
+  'agent-server.http.ts': AgentServerHttp,
+  'agent-server.watch.ts': AgentServerWatch,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,
   'app-conversations/kept-changes/changes.keeper.ts': ChangesKeeper,
   'app-conversations/start/repository-checkout.ts': RepositoryCheckout,
@@ -365,13 +365,15 @@ describe('what is sent to the stock agent server', () => {
   });
 
   it('is sent by no other class', () => {
-    const folder = path.join(import.meta.dirname, '../../src/v1');
-    const reaching = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
-      (file) =>
-        file.endsWith('.ts') &&
-        !/\.(module|spec)\.ts$/.test(file) &&
-        /\bAgentServerHttp\b|from 'ws'/.test(readFileSync(path.join(folder, file), 'utf8')),
-    );
+    const reaching = ['src/v1', 'packages/agent-client/src'].flatMap((room) => {
+      const folder = path.join(import.meta.dirname, '../..', room);
+      return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+        (file) =>
+          file.endsWith('.ts') &&
+          !/\.(module|spec)\.ts$/.test(file) &&
+          /\bAgentServerHttp\b|from 'ws'/.test(readFileSync(path.join(folder, file), 'utf8')),
+      );
+    });
 
     // It only listens to what others met.
     const listening = ['sandboxes/lifecycle/sandbox.reconciler.ts'];

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import {
   CONVERSATION_STATUSES,
   COST_SOURCES,
@@ -75,7 +74,6 @@ interface EventPageRequest {
 }
 
 /** The client of agent servers, ours and the stock one. Every method throws AgentServerError when it fails. */
-@Injectable()
 export class AgentServerClient {
   constructor(private readonly http: AgentServerHttp) {}
 

@@ -31,7 +31,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await connections.onApplicationShutdown();
+  await connections.close();
   server.close();
 });
 

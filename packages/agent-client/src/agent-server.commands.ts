@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Injectable } from '@nestjs/common';
 import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { textTail } from '@slipway/common/well-formed-text.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
@@ -34,7 +33,6 @@ export interface AgentCommandResult {
 }
 
 /** Runs commands inside sandboxes through their agent servers, ours and the stock one. */
-@Injectable()
 export class AgentServerCommands {
   constructor(private readonly http: AgentServerHttp) {}
 

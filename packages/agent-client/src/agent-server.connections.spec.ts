@@ -33,7 +33,7 @@ describe('an agent server on a Unix socket', () => {
   });
 
   afterEach(async () => {
-    await connections.onApplicationShutdown();
+    await connections.close();
     server.closeAllConnections();
     server.close();
     await folder.remove();

@@ -1,5 +1,4 @@
 import { callbackify } from 'node:util';
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import {
   requestOrigin,
@@ -26,8 +25,7 @@ const MAX_SERVERS = 1_000;
 const KEEP_ALIVE_MS = 30_000;
 
 /** Connection pools by start of a sandbox, because each start has its own session key even at the same address. */
-@Injectable()
-export class AgentServerConnections implements OnApplicationShutdown {
+export class AgentServerConnections {
   private readonly pools = new Map<string, Pool>();
 
   get size(): number {
@@ -48,7 +46,8 @@ export class AgentServerConnections implements OnApplicationShutdown {
     return { pool, origin: requestOrigin(address) };
   }
 
-  async onApplicationShutdown(): Promise<void> {
+  /** Breaks off what is under way. */
+  async close(): Promise<void> {
     const pools = [...this.pools.values()];
     this.pools.clear();
     await Promise.all(pools.map((pool) => pool.destroy()));
@@ -74,7 +73,7 @@ export class AgentServerConnections implements OnApplicationShutdown {
       const { connected, size } = pool.stats;
       if (connected + size === 0 && this.pools.get(name) === pool) {
         this.pools.delete(name);
-        this.close(pool);
+        closeUnused(pool);
       }
     };
     pool.on('disconnect', forgetUnused);
@@ -86,13 +85,14 @@ export class AgentServerConnections implements OnApplicationShutdown {
     const [oldest] = this.pools;
     if (oldest !== undefined && this.pools.size > MAX_SERVERS) {
       this.pools.delete(oldest[0]);
-      this.close(oldest[1]);
+      closeUnused(oldest[1]);
     }
   }
+}
 
-  private close(pool: Pool): void {
-    pool.close(() => undefined);
-  }
+/** Once its requests have ended. */
+function closeUnused(pool: Pool): void {
+  pool.close(() => undefined);
 }
 
 /** Connects only while the sandbox is still in the start that the target belongs to. */

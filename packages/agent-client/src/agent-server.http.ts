@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import { type Span, SpanKind } from '@opentelemetry/api';
 import type { Dispatcher, FormData } from 'undici';
 import { SPANS_HEADER } from '@slipway/agent-protocol/server.js';
@@ -110,7 +109,6 @@ interface JsonCall extends AgentServerCall {
 }
 
 /** Backends give the addresses, so the guard against private ones would only block them. Follows no redirects. */
-@Injectable()
 export class AgentServerHttp {
   private readonly receiver = new BoundedJson();
   private readonly breachListeners: BreachListener[] = [];
