@@ -64,8 +64,8 @@ export const BOUNDED_PARSERS = {
     'packages/common/src/model-endpoint.ts',
   ],
   'characters of one text, or steps of an expression': [
-    'src/common/mentions.ts',
-    'src/common/rendered-text.ts',
+    'packages/common/src/untrusted-text/mentions.ts',
+    'packages/common/src/untrusted-text/rendered-text.ts',
   ],
   'our own rows, bounded when they were written': [
     'src/git-providers/tokens/provider-token.repository.ts',
@@ -103,7 +103,7 @@ export const BOUNDED_PARSERS = {
     'packages/agent-server/src/tools/git.tools.ts',
     'packages/agent-server/src/tools/web-search.tool.ts',
     'packages/common/src/http/address-rules.ts',
-    'src/config/config.error.ts',
+    'packages/common/src/errors/config.error.ts',
     'src/config/egress-config.ts',
     'src/config/sandbox-config.ts',
     'packages/sandboxes/src/docker/container.ts',

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In } from 'typeorm';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
 import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { AppConfig } from '../config/app-config.js';
-import { ConfigError } from '../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
 import { dataFolderPaths, findCluster } from '@slipway/embedded-postgres/cluster.js';
 import { type CommandOutput, EXIT, newProgram, printRows, runProgram } from './command-output.js';
@@ -8,7 +8,7 @@ import { TERMINAL, UsageError } from './command-output.js';
 import { type KeysCommand, defineKeys } from './keys-program.js';
 import { type KeysSession, openKeysSession } from './keys-session.js';
 import type { UsersCommand } from './users-program.js';
-import { parseHexId } from '../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { reencrypt } from './reencrypt.js';
 import { CreateApiKeyDto, toApiKeyDto } from '../auth/api-keys.dto.js';
 import { ADMIN_EMAIL, type User } from '../auth/user.repository.js';

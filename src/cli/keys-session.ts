@@ -9,7 +9,7 @@ import { User, UserRepository } from '../auth/user.repository.js';
 import { UsersService, UserWork } from '../auth/users.service.js';
 import { AutomationWebhook } from '../automations/events/automation-webhook.repository.js';
 import { Automation } from '../automations/definitions/automation.repository.js';
-import { SystemClock } from '../common/clock.js';
+import { SystemClock } from '@slipway/common/clock.js';
 import type { AppConfig } from '../config/app-config.js';
 import { dataSourceOptions } from '../database/data-source-options.js';
 import { openDatabase } from '../database/open-database.js';

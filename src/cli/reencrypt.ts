@@ -4,8 +4,8 @@ import {
   type CipherKey,
   SecretCipher,
   SecretDecryptionError,
-} from '../common/crypto/secret-cipher.js';
-import { ConfigError } from '../config/config.error.js';
+} from '@slipway/common/secret-cipher.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { EncryptionKeyCheck, ServiceStateRepository } from '../database/service-state.repository.js';
 import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/tokens/provider-token.repository.js';
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../settings/mcp/mcp-config.repository.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { decideEgress } from '@slipway/egress-proxy/decision.js';
-import { parseConfigured } from './config.error.js';
+import { parseConfigured } from '@slipway/common/errors/config.error.js';
 import { BUILT_IN_PRESETS, egressPresetsSchema, egressSchema, parseEgressHost } from './egress-rules.js';
 
 describe('parseEgressHost', () => {

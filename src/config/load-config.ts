@@ -14,7 +14,7 @@ import {
   OutboundConfig,
   TrustConfig,
 } from './app-config.js';
-import { ConfigError } from './config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { EnterpriseSsoConfig, GIT_SERVER_GROUPS, GitConfig } from './git-config.js';
 import { GithubAppConfig, standInGroups } from './github-app-config.js';
 import { OidcConfig } from './oidc-config.js';

@@ -1,4 +1,4 @@
-import { ConfigError } from './config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import {
   ChoiceVariable,
   commaList,

@@ -15,7 +15,7 @@ import {
   ValidateIf,
   validateSync,
 } from 'class-validator';
-import { ConfigError } from './config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 
 export interface Variable {
   name: string;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { within } from '@slipway/common/async.js';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
-import { ConfigError } from '../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 
 /** When two replicas change a role at the same moment, one of them fails. */
 const ROLE_LOCK = 7_240_815_558;

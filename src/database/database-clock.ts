@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
 import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 
 const COMPARE_MS = 30_000;
 /** The fastest query counts, because it is the most precise. */

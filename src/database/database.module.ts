@@ -1,7 +1,7 @@
 import { Global, Module, type DynamicModule } from '@nestjs/common';
 import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { ConnectionWatch } from './connection-watch.js';
 import { DatabaseAddresses } from './database-addresses.js';
 import { DatabaseClock } from './database-clock.js';

@@ -10,7 +10,7 @@ import {
   type TransactionStartEvent,
 } from 'typeorm';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
-import { ConfigError } from '../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { type DatabaseAddress, unreachable } from './database-addresses.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { MIGRATIONS } from './migrations.js';

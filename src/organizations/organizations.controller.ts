@@ -17,7 +17,7 @@ import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { AdministratorsOnly } from '../auth/auth.guard.js';
 import { lastAdministrator, roleOfMap } from '../auth/user.repository.js';
 import { DomainError, unknownId } from '../common/errors/domain-error.js';
-import { parseHexId } from '../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { ApiRoute, thrown } from '../common/openapi/api-route.js';
 import { succeeded, SuccessDto } from '../common/openapi/responses.js';
 import { ServiceAddress } from '../config/service-address.js';

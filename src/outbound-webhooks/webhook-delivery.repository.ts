@@ -13,7 +13,7 @@ import {
 } from 'typeorm';
 import { mayAct } from '../auth/user.repository.js';
 import { lockUser } from '../auth/user.repository.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import {
   formatTimeCursor,
   type Page,

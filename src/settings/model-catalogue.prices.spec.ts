@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ConfigError } from '../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { readModelPrices } from './model-catalogue.js';
 
 describe('readModelPrices', () => {

@@ -4,9 +4,9 @@ import type * as genaiPrices from '@pydantic/genai-prices';
 import { z } from 'zod';
 import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { ascending } from '../common/compare.js';
+import { ascending } from '@slipway/common/compare.js';
 import { AppConfig } from '../config/app-config.js';
-import { parseConfigured, readConfigured } from '../config/config.error.js';
+import { parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
 
 export interface ModelFacts {
   price: ModelPrice | null;

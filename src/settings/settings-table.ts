@@ -1,5 +1,5 @@
 import { MASK } from '@slipway/common/secret-mask.js';
-import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
+import type { EncryptedColumn } from '@slipway/common/secret-cipher.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import type { StoredMcpConfigDto } from './mcp/mcp-config.dto.js';
 import {

@@ -33,7 +33,7 @@ import {
 } from './settings-table.js';
 import { AuditRepository, type NewAuditEntry } from '../audit/audit.repository.js';
 import { NamedStatement } from '../database/named-statement.js';
-import { SecretCipher } from '../common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { changedPaths, type SettingsDetails, NO_DETAILS } from './nested/nested-settings.js';
 
 /** A user's settings: a document, and beside it what is encrypted. Tool servers and secrets have tables of their own. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { parseHexId, toHexId } from '../common/identifiers.js';
+import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { InputValidationPipe } from '../common/validation/validation.pipe.js';
 import { withoutCommands } from '@slipway/git-providers/git-provider.js';

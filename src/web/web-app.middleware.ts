@@ -4,7 +4,7 @@ import path from 'node:path';
 import express, { type Request, type RequestHandler } from 'express';
 import { namesMediaType } from '../common/requests/response-headers.js';
 import { StaticAnswer } from '../common/requests/static-answer.js';
-import { ConfigError } from '../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { ARRIVAL_SCRIPT, CONNECT_PAGE } from './web-app-link.js';
 
 /** The application's pages may have any other path. */

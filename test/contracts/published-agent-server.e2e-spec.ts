@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import request from 'supertest';
-import { toHexId } from '../../src/common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import {
   AgentServerClient,
   isAgentEvent,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { DataSource } from 'typeorm';
-import type { Clock } from '../../src/common/clock.js';
+import type { Clock } from '@slipway/common/clock.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { DatabaseAddresses } from '../../src/database/database-addresses.js';
 import { DatabaseClock } from '../../src/database/database-clock.js';

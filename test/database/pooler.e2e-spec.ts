@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
 import request from 'supertest';
 import { DataSource } from 'typeorm';
-import { ConfigError } from '../../src/config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { findDatabase } from '../../src/database/database-addresses.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { runMigrations } from '../../src/database/run-migrations.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { ConfigError } from '../../src/config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { startFailureText } from '../../src/program/process-end.js';

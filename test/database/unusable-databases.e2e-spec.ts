@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ConfigError } from '../../src/config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { findDatabase } from '../../src/database/database-addresses.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/test-database.js';

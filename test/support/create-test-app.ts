@@ -10,7 +10,7 @@ import { configureApp } from '../../src/app.setup.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { UserRepository } from '../../src/auth/user.repository.js';
 import { UsersService } from '../../src/auth/users.service.js';
-import { Clock } from '../../src/common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { parseConfig } from '../../src/config/load-config.js';
 import { DatabaseAddresses, findDatabase } from '../../src/database/database-addresses.js';
 import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';

@@ -6,7 +6,7 @@ import {
   type SignatureScheme,
 } from '@slipway/common/webhook-signature.js';
 import { unknownId } from '../../common/errors/domain-error.js';
-import { expressionProblem, MAX_EXPRESSION } from '../../common/jmespath.js';
+import { expressionProblem, MAX_EXPRESSION } from '@slipway/common/jmespath.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { OrNull, Shown, ShownOrNull, Time, toWire, USER_ID } from '../../common/openapi/responses.js';
 import { OffsetQueryDto } from '../../common/pagination/page.dto.js';

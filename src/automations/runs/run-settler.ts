@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { jittered } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
 import { ConversationActionsService } from '../../v1/app-conversations/conversation-actions.service.js';

@@ -1,8 +1,8 @@
 import { getSchemaPath } from '@nestjs/swagger';
 import { isBoolean, isDate, isIn, isInt, isObject, isString, max, min, validateSync } from 'class-validator';
 import { isJsonObject } from '@slipway/common/json-access.js';
-import { toInstant } from '../clock.js';
-import { parseHexId } from '../identifiers.js';
+import { toInstant } from '@slipway/common/clock.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import {
   type DtoClass,
   type FieldKind,

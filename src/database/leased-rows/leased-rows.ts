@@ -1,6 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Clock } from '../../common/clock.js';
+import type { Clock } from '@slipway/common/clock.js';
 import { NamedStatement } from '../named-statement.js';
 
 /**

@@ -10,7 +10,7 @@ import { SpanKind } from '@opentelemetry/api';
 import { LRUCache } from 'lru-cache';
 import { jittered, RepeatedWork, within } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { type SpanStart, tracedFrom } from '@slipway/common/spans.js';
 import {

@@ -10,7 +10,7 @@ import {
   PrimaryColumn,
   Unique,
 } from 'typeorm';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';
 import type { WebhookEvent } from '../webhook-event.js';
 import { notificationOf, type PushNotification } from './push-notification.js';

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Column, DataSource, Entity, type EntityManager, In, Repository, UpdateDateColumn } from 'typeorm';
 import { type AuditDetails, AuditRepository } from '../../audit/audit.repository.js';
 import { UserKeyedRow } from '../../auth/user.repository.js';
-import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { maskedServers } from './listed-servers.js';
 import type { StoredMcpConfigDto } from './mcp-config.dto.js';

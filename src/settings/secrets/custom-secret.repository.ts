@@ -16,7 +16,7 @@ import {
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
-import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
 import {
   DomainError,
   type ErrorKind,

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import { type Caller, isOfKey, mayRead } from '../../auth/access.js';
-import { parseHexId } from '../../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import {
   formatTimeCursor,
   type Page,

@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import type { Caller } from '../../auth/access.js';
 import { withinRepositories } from '../../auth/key-repositories.js';
 import { mayAct } from '../../auth/user.repository.js';
-import { parseHexId } from '../../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import {
   formatTimeCursor,
   type Page,

@@ -2,7 +2,7 @@ import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
 import { z } from 'zod';
-import { toInstant } from '../../common/clock.js';
+import { toInstant } from '@slipway/common/clock.js';
 import { thrown } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageQuery } from '../../common/pagination/page.dto.js';

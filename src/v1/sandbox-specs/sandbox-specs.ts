@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { parseConfigured, readConfigured } from '../../config/config.error.js';
+import { parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
 import {
   BUILT_IN_PRESETS,
   type EgressPresets,

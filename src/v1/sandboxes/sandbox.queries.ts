@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager, In, Not } from 'typeorm';
 import { mayAct } from '../../auth/user.repository.js';
-import { Clock } from '../../common/clock.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import {
   formatTimeCursor,
   type Page,

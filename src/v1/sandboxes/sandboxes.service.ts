@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { AuthUser } from '../../auth/auth.decorators.js';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError, found, InvalidInputError, unknownId } from '../../common/errors/domain-error.js';
 import type { Page } from '../../common/pagination/page.js';
 import { requireScope } from '../../common/scopes.js';

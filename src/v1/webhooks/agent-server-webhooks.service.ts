@@ -4,7 +4,7 @@ import { KeyedLimit } from '@slipway/common/async.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
-import { parseHexId } from '../../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { ConversationAdoptionService } from '../app-conversations/adoption/conversation-adoption.service.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import { SyncRequests } from '../events/log-sync/sync-requests.js';

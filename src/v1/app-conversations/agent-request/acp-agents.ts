@@ -5,7 +5,7 @@ import type { AcpAgentSpec } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { parseConfigured, readConfigured } from '../../../config/config.error.js';
+import { parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
 import { parseSecretHost } from '../../../settings/secrets/secret-injection.js';
 import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';

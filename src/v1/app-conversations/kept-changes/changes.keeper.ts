@@ -6,7 +6,7 @@ import { hasFailed } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { cleanText } from '@slipway/common/well-formed-text.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
 import { AgentServerError, AgentServerHttp } from '@slipway/agent-client/agent-server.http.js';
 import type { ResponseBounds } from '@slipway/agent-client/bounded-json.js';

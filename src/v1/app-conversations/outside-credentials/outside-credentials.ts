@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EgressInjection, InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { parseJson } from '@slipway/common/json-access.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { PROVIDER_TYPES } from '@slipway/git-providers/git-provider.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import {

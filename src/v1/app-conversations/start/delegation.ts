@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { lockUser } from '../../../auth/user.repository.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import { parseHexId } from '../../../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import { unlessStatus } from '@slipway/agent-client/agent-server.http.js';
 import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { GitIdentity } from '@slipway/agent-protocol/git.js';
 import { DomainError, type ErrorKind } from '../../../common/errors/domain-error.js';
-import { toHexId } from '../../../common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import {
   type CloneAccess,
   RepositoryAccessService,

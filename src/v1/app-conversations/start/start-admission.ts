@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { AuditRepository } from '../../../audit/audit.repository.js';
 import { lockUser } from '../../../auth/user.repository.js';
 import { DomainError, type InvalidInputError } from '../../../common/errors/domain-error.js';
-import { toHexId } from '../../../common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { FollowedConversationRepository } from '../../events/followed-conversation.repository.js';
 import { type SandboxPlan, SandboxCreator } from '../../sandboxes/sandbox-creator.js';

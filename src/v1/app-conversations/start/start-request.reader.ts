@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InvalidInputError, requireNone } from '../../../common/errors/domain-error.js';
-import { parseHexId } from '../../../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { parseReadable } from '../../../config/readable-repositories.js';
 import { EgressRulebook } from '../../../config/egress-rulebook.js';

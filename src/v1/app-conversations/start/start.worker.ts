@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { mayAct } from '../../../auth/user.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import {
   type Lease,

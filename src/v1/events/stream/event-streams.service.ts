@@ -7,10 +7,10 @@ import {
 import type { Response } from 'express';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
-import { toHexId } from '../../../common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { Metrics } from '../../../observability/metrics.js';
 import { ConversationUpdates } from '../store/event-store.js';

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { within } from '@slipway/common/async.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { type AgentServerActivity, AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import type { Sandbox } from '../sandbox.entity.js';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../../../common/clock.js';
-import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { traced } from '@slipway/common/spans.js';
 import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import { parseSandboxAddress } from '@slipway/sandboxes/sandbox-address.js';

@@ -3,7 +3,7 @@ import { jittered } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../../../audit/audit.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
-import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { AgentServerHttp } from '@slipway/agent-client/agent-server.http.js';
 import { SandboxBackend, SandboxFilesLeftError } from '@slipway/sandboxes/sandbox-backend.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';

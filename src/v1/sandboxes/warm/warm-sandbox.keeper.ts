@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import type { EntityManager } from 'typeorm';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { type Instrument, Metrics } from '../../../observability/metrics.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';

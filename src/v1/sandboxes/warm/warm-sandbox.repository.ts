@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type EntityManager, Index, PrimaryColumn, Repository } from 'typeorm';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { lockFree } from '../../../database/leased-rows/leased-rows.js';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { countRows } from '../../../observability/metrics.js';

@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { VISIBILITIES, type Visibility } from '../../../../auth/access.js';
-import { parseHexId } from '../../../../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import {
   ANY_OBJECT,
   OrNull,

@@ -1,5 +1,5 @@
 import { CronExpressionParser } from 'cron-parser';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { errorMessage } from './errors/error-message.js';
 
 export interface Schedule {
   schedule: string;

@@ -134,15 +134,3 @@ function derived(key: KeyObject, purpose: string): Buffer {
 function keyIdOf(record: string): string {
   return record.slice(0, Math.max(record.indexOf('.'), 0));
 }
-
-@Global()
-@Module({})
-export class CryptoModule {
-  static register(keys: readonly CipherKey[]): DynamicModule {
-    return {
-      module: CryptoModule,
-      providers: [{ provide: SecretCipher, useValue: new SecretCipher(keys) }],
-      exports: [SecretCipher],
-    };
-  }
-}

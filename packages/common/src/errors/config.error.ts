@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { errorMessage } from './error-message.js';
 
 /** The message has one line for each variable, which it names. */
 export class ConfigError extends Error {

@@ -1,10 +1,10 @@
 import { createRequire } from 'node:module';
 import jmespath from 'jmespath';
 import type { RE2JS } from 're2js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { isJsonObject, jsonAt } from '@slipway/common/json-access.js';
-import { mentions } from './mentions.js';
-import { MAX_MARKDOWN } from './rendered-text.js';
+import { errorMessage } from './errors/error-message.js';
+import { isJsonObject, jsonAt } from './json-access.js';
+import { mentions } from './untrusted-text/mentions.js';
+import { MAX_MARKDOWN } from './untrusted-text/rendered-text.js';
 
 /** A node of the tree that `jmespath` parses. */
 interface Node {
