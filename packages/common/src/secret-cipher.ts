@@ -7,7 +7,6 @@ import {
   randomBytes,
   timingSafeEqual,
 } from 'node:crypto';
-import { type DynamicModule, Global, Module } from '@nestjs/common';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;

@@ -1,3 +1,6 @@
+import { type DynamicModule, Global, Module } from '@nestjs/common';
+import { type CipherKey, SecretCipher } from '@slipway/common/secret-cipher.js';
+
 @Global()
 @Module({})
 export class CryptoModule {
