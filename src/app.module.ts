@@ -6,7 +6,7 @@ import { CryptoModule } from './common/crypto/crypto.module.js';
 import type { CipherKey } from '@slipway/common/secret-cipher.js';
 import type { AppConfig } from './config/app-config.js';
 import { ConfigModule } from './config/config.module.js';
-import type { DatabaseAddresses } from './database/database-addresses.js';
+import type { DatabaseAddresses } from '@slipway/database/database-addresses.js';
 import { DatabaseModule } from './database/database.module.js';
 import { FollowModule } from './follow/follow.worker.js';
 import { GitProvidersModule } from './git-providers/git-providers.module.js';

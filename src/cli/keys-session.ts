@@ -11,9 +11,8 @@ import { AutomationWebhook } from '../automations/events/automation-webhook.repo
 import { Automation } from '../automations/definitions/automation.repository.js';
 import { SystemClock } from '@slipway/common/clock.js';
 import type { AppConfig } from '../config/app-config.js';
-import { dataSourceOptions } from '../database/data-source-options.js';
+import { dataSourceOptions, runMigrations } from '../database/data-source-options.js';
 import { openDatabase } from '../database/open-database.js';
-import { runMigrations } from '../database/run-migrations.js';
 import { PushSubscription } from '../outbound-webhooks/push/push-subscription.repository.js';
 import { WebhookEndpoint } from '../outbound-webhooks/webhook-endpoint.repository.js';
 import { ServiceState } from '../database/service-state.repository.js';

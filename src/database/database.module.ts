@@ -2,12 +2,13 @@ import { Global, Module, type DynamicModule } from '@nestjs/common';
 import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { Clock } from '@slipway/common/clock.js';
-import { ConnectionWatch } from './connection-watch.js';
-import { DatabaseAddresses } from './database-addresses.js';
-import { DatabaseClock } from './database-clock.js';
+import { ConnectionWatch } from '@slipway/database/connection-watch.js';
+import { DatabaseAddresses } from '@slipway/database/database-addresses.js';
+import { DatabaseClock } from '@slipway/database/database-clock.js';
 import { EncryptionKeyCheck, ServiceState, ServiceStateRepository } from './service-state.repository.js';
-import { dataSourceOptions, poolUse } from './data-source-options.js';
-import { StatementSpans } from './named-statement.js';
+import { dataSourceOptions } from './data-source-options.js';
+import { poolUse } from '@slipway/database/postgres-options.js';
+import { StatementSpans } from '@slipway/database/named-statement.js';
 
 /** Longer than the server's limit for a statement, so that only a connection that hangs reaches it. */
 const QUERY_TIMEOUT_MS = 20_000;

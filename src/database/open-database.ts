@@ -1,5 +1,5 @@
 import type { AppConfig } from '../config/app-config.js';
-import { DatabaseAddresses, findDatabase } from './database-addresses.js';
+import { DatabaseAddresses, findDatabase } from '@slipway/database/database-addresses.js';
 import { connectionUrl, startEmbeddedPostgres } from '@slipway/embedded-postgres/embedded-postgres.js';
 import type { SupervisionReport } from '@slipway/embedded-postgres/programs.js';
 

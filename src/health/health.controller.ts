@@ -4,7 +4,7 @@ import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { Public } from '../auth/auth.decorators.js';
 import { RequestAuthenticator } from '../auth/request-authenticator.js';
-import { DATABASE_PROBLEMS } from '../common/errors/database-failure.js';
+import { DATABASE_PROBLEMS } from '../common/errors/database-problems.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';

@@ -5,8 +5,8 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { inTime } from '@slipway/common/async.js';
 import { ERROR_CODES, type ErrorCode } from '../common/errors/domain-error.js';
 import { productVersion } from '../common/product.js';
-import { poolUse } from '../database/data-source-options.js';
-import { LeasedWork } from '../database/leased-rows/leased-worker.js';
+import { poolUse } from '@slipway/database/postgres-options.js';
+import { LeasedWork } from '@slipway/database/leased-worker.js';
 
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { LeasedWorkModule } from '../database/leased-rows/leased-worker.js';
+import { LeasedWorkModule } from '../database/leased-work.module.js';
 import { Metrics, ProgramMetrics } from './metrics.js';
 import { MetricsServer } from './metrics.server.js';
 import { TelemetryService } from './telemetry.service.js';

@@ -4,7 +4,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { RateLimit } from '../auth/rate-limit.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { SharedLimit } from '@slipway/common/shared-limit.js';
-import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '../database/leased-rows/leased-worker.js';
+import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
 import { type Instrument, Metrics } from '../observability/metrics.js';
 import {
   type ClaimedDelivery,

@@ -32,7 +32,7 @@ import {
   type SettingsRow,
 } from './settings-table.js';
 import { AuditRepository, type NewAuditEntry } from '../audit/audit.repository.js';
-import { NamedStatement } from '../database/named-statement.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { changedPaths, type SettingsDetails, NO_DETAILS } from './nested/nested-settings.js';
 

@@ -12,7 +12,7 @@ import { UserRepository } from '../../src/auth/user.repository.js';
 import { UsersService } from '../../src/auth/users.service.js';
 import { Clock } from '@slipway/common/clock.js';
 import { parseConfig } from '../../src/config/load-config.js';
-import { DatabaseAddresses, findDatabase } from '../../src/database/database-addresses.js';
+import { DatabaseAddresses, findDatabase } from '@slipway/database/database-addresses.js';
 import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { ManualClock } from './manual-clock.js';

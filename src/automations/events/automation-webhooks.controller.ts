@@ -12,7 +12,7 @@ import { OrNull, Shown, ShownOrNull, Time, toWire, USER_ID } from '../../common/
 import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { newestPage } from '../../database/page-bytes.js';
+import { newestPage } from '@slipway/database/page-bytes.js';
 import { WEBHOOK_SOURCES } from '@slipway/git-providers/git-servers.js';
 import type { Owner } from '../../auth/owned.repository.js';
 import { CurrentOwner } from '../../organizations/installation-organization.js';

@@ -6,12 +6,8 @@ import {
   PUBLIC_GIT_SERVERS,
   type PublicGitServerName,
 } from '@slipway/git-providers/public-git-servers.js';
-import type { LeaseEnd } from '../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../database/leased-rows/leased-worker.js';
+import type { LeaseEnd } from '@slipway/database/leased-rows.js';
+import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
 import { toSuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
 import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';

@@ -4,7 +4,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
-import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { ConversationActionsService } from '../../v1/app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../../v1/app-conversations/conversation.queries.js';
 import type { ConversationRow } from '../../v1/app-conversations/conversation-row.js';

@@ -11,7 +11,7 @@ import {
   Unique,
 } from 'typeorm';
 import { Clock } from '@slipway/common/clock.js';
-import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';
+import { type Lease, LeasedRows, type LeasedTable } from '@slipway/database/leased-rows.js';
 import type { WebhookEvent } from '../webhook-event.js';
 import { notificationOf, type PushNotification } from './push-notification.js';
 import { PushSubscription } from './push-subscription.repository.js';

@@ -3,12 +3,8 @@ import { ADMIN_EMAIL, UserRepository } from '../../auth/user.repository.js';
 import { retryAfter } from '@slipway/common/http/response-body.js';
 import { UpstreamError } from '@slipway/common/http/upstream-error.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import type { LeaseEnd } from '../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../database/leased-rows/leased-worker.js';
+import type { LeaseEnd } from '@slipway/database/leased-rows.js';
+import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
 import { ATTEMPT_TIMEOUT_MS, nextAttempt, WebhookHttpClient } from '../webhook.sender.js';
 import { PushKeys } from './push-keys.js';
 import { type LeasedMessage, PushMessageRepository } from './push-message.repository.js';

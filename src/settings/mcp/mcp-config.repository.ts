@@ -4,7 +4,7 @@ import { Column, DataSource, Entity, type EntityManager, In, Repository, UpdateD
 import { type AuditDetails, AuditRepository } from '../../audit/audit.repository.js';
 import { UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
-import { NamedStatement } from '../../database/named-statement.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import { maskedServers } from './listed-servers.js';
 import type { StoredMcpConfigDto } from './mcp-config.dto.js';
 import { namedServers } from './named-servers.js';

@@ -11,8 +11,8 @@ import {
   requireAll,
   toPage,
 } from '../../common/pagination/page.js';
-import { NamedStatement } from '../../database/named-statement.js';
-import { endAtBytes, type Measured } from '../../database/page-bytes.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
+import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
 import { unknownConversation } from '../events/events.service.js';
 import { isShownRunning } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';

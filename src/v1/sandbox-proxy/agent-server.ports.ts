@@ -9,7 +9,7 @@ import { BackgroundLoop } from '../../common/background-loop.js';
 import { ServerConnections } from '../../common/requests/server-connections.js';
 import { MAX_HEADER_BYTES } from '../../common/requests/unreadable-requests.js';
 import { AppConfig } from '../../config/app-config.js';
-import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { type ExposedSandbox, SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { HostIdentity } from '../sandboxes/host-identity.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';

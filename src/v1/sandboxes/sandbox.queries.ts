@@ -10,7 +10,7 @@ import {
   parseTimeCursor,
   toPage,
 } from '../../common/pagination/page.js';
-import { NamedStatement } from '../../database/named-statement.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { isShownRunning, type SandboxRowStatus, toWireStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';

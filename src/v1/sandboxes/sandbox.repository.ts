@@ -8,8 +8,8 @@ import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '@slipway/common/clock.js';
 import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { currentTraceparent } from '@slipway/common/spans.js';
-import { EntityRows } from '../../database/entity-rows.js';
-import { NamedStatement } from '../../database/named-statement.js';
+import { EntityRows } from '@slipway/database/entity-rows.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import { HostIdentity } from './host-identity.js';
 import { SANDBOXES_CHANNEL, SandboxWorkerSignal } from './sandbox-events.js';
 import {

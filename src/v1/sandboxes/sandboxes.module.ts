@@ -3,7 +3,7 @@ import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { AppConfig } from '../../config/app-config.js';
 import { HealthModule } from '../../health/health.module.js';
-import { LeasedWorkModule } from '../../database/leased-rows/leased-worker.js';
+import { LeasedWorkModule } from '../../database/leased-work.module.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';

@@ -1,11 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import type { LeaseEnd } from '../../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../../database/leased-rows/leased-worker.js';
+import type { LeaseEnd } from '@slipway/database/leased-rows.js';
+import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
 import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { readLogAfter } from '../../events/log-sync/log-sync.js';

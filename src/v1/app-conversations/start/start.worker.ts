@@ -5,17 +5,8 @@ import { mayAct } from '../../../auth/user.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import {
-  type Lease,
-  type LeaseEnd,
-  LeasedRows,
-  type LeasedTable,
-} from '../../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../../database/leased-rows/leased-worker.js';
+import { type Lease, type LeaseEnd, LeasedRows, type LeasedTable } from '@slipway/database/leased-rows.js';
+import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
 import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';

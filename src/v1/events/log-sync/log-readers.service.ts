@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { jittered } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
-import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { Metrics } from '../../../observability/metrics.js';
 import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';

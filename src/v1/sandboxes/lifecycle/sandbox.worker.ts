@@ -1,10 +1,6 @@
 import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
-import type { LeaseEnd } from '../../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../../database/leased-rows/leased-worker.js';
+import type { LeaseEnd } from '@slipway/database/leased-rows.js';
+import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
 import { SandboxWorkerSignal } from '../sandbox-events.js';
 import {
   type LeasedSandbox,

@@ -11,12 +11,10 @@ import { LRUCache } from 'lru-cache';
 import { jittered, RepeatedWork, within } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock } from '@slipway/common/clock.js';
-import { isDatabaseAway } from '../../common/errors/database-failure.js';
+import { isDatabaseAway } from './database-failure.js';
 import { type SpanStart, tracedFrom } from '@slipway/common/spans.js';
-import {
-  DatabaseNotifications,
-  DatabaseNotificationsModule,
-} from '../notifications/database-notifications.js';
+import { DatabaseNotifications } from './database-notifications.js';
+import { DatabaseNotificationsModule } from '../../../src/database/database-notifications.module.js';
 import type { Lease, LeaseBacklog, LeasedRows, LeaseEnd } from './leased-rows.js';
 
 /** What has not ended by then loses its lease to another process. */
@@ -91,9 +89,6 @@ export class LeasedWork {
     return new Map(await Promise.all(found));
   }
 }
-
-@Module({ imports: [DatabaseNotificationsModule], providers: [LeasedWork], exports: [LeasedWork] })
-export class LeasedWorkModule {}
 
 /** Works on rows that are due, from the start of the application until it stops (docs/adr/0071). */
 export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBootstrap, OnModuleDestroy {

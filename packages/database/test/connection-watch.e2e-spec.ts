@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createServer, type Server, type Socket } from 'node:net';
-import { ConnectionWatch } from '../../src/database/connection-watch.js';
-import { startListening } from '../support/start-listening.js';
-import { until } from '../support/until.js';
+import { ConnectionWatch } from '../src/connection-watch.js';
+import { startListening } from '../../../test/support/start-listening.js';
+import { until } from '../../../test/support/until.js';
 
 const LOOKS = 4;
 /** The type of the record (RFC 8446, 5.1). */

@@ -12,8 +12,8 @@ import {
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { type DatabaseAddress, unreachable } from './database-addresses.js';
-import { dataSourceOptions } from './data-source-options.js';
-import { MIGRATIONS } from './migrations.js';
+import { dataSourceOptions } from '../../../src/database/data-source-options.js';
+import { MIGRATIONS } from '../../../src/database/migrations.js';
 
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;

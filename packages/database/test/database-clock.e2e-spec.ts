@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { DataSource } from 'typeorm';
-import { dataSourceOptions } from '../../src/database/data-source-options.js';
-import { DatabaseClock } from '../../src/database/database-clock.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
-import { until } from '../support/until.js';
+import { dataSourceOptions } from '../../../src/database/data-source-options.js';
+import { DatabaseClock } from '../src/database-clock.js';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/test-database.js';
+import { until } from '../../../test/support/until.js';
 
 const HOUR_MS = 3_600_000;
 /** Far less than what any clock here is moved by, and more than a busy machine takes for a query. */

@@ -14,7 +14,7 @@ import {
   IDLE_TRANSACTION_TIMEOUT_MS,
   STATEMENT_TIMEOUT_MS,
 } from './database-addresses.js';
-import { MIGRATIONS } from './migrations.js';
+import { MIGRATIONS } from '../../../src/database/migrations.js';
 import { UNNAMED } from './named-statement.js';
 
 /** Names our connections in `pg_stat_activity`. */

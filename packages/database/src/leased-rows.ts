@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Clock } from '@slipway/common/clock.js';
-import { NamedStatement } from '../named-statement.js';
+import { NamedStatement } from './named-statement.js';
 
 /**
  * The end of a SELECT that locks its rows, and passes over those that another transaction has locked: they are waited for by

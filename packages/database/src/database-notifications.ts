@@ -4,7 +4,7 @@ import pLimit from 'p-limit';
 import { Client } from 'pg';
 import type { DataSource, EntityManager } from 'typeorm';
 import { errorStack } from '@slipway/common/errors/error-message.js';
-import { DatabaseAddresses } from '../database-addresses.js';
+import { DatabaseAddresses } from './database-addresses.js';
 
 const CHANNEL = /^[a-z][a-z_]{0,62}$/;
 /** A hung connection is noticed after at most this interval plus the statement timeout. */
@@ -171,9 +171,3 @@ async function reconnectDelay(failures: number, signal: AbortSignal): Promise<vo
     }
   });
 }
-
-@Module({
-  providers: [DatabaseNotifications],
-  exports: [DatabaseNotifications],
-})
-export class DatabaseNotificationsModule {}

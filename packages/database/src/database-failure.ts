@@ -1,30 +1,6 @@
-import type { ErrorCode } from './domain-error.js';
+import type { ErrorCode } from '../../../src/common/errors/domain-error.js';
 
 type DatabaseFailure = 'unreachable' | 'overloaded' | 'disk_full';
-
-export const DATABASE_PROBLEMS: Readonly<
-  Record<DatabaseFailure, { code: ErrorCode; detail: string; log: string; retryAfterSeconds: number }>
-> = {
-  unreachable: {
-    code: 'unavailable',
-    detail: 'The database cannot be reached at the moment; try again.',
-    log: 'failed to reach database',
-    retryAfterSeconds: 1,
-  },
-  overloaded: {
-    code: 'unavailable',
-    detail: 'The database is overloaded at the moment; try again.',
-    log: 'failed to use database, which is overloaded',
-    retryAfterSeconds: 2,
-  },
-  disk_full: {
-    code: 'storage_full',
-    detail:
-      'The disk of the database is full: what is stored can be read, and nothing can be added. Whoever runs this service has to free space.',
-    log: 'failed to write to database, whose disk is full',
-    retryAfterSeconds: 30,
-  },
-};
 
 const DISK_FULL = '53100';
 /**

@@ -3,25 +3,16 @@ import { Logger } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { DataSource } from 'typeorm';
 import type { Clock } from '@slipway/common/clock.js';
-import { dataSourceOptions } from '../../src/database/data-source-options.js';
-import { DatabaseAddresses } from '../../src/database/database-addresses.js';
-import { DatabaseClock } from '../../src/database/database-clock.js';
-import {
-  type Lease,
-  type LeaseEnd,
-  LeasedRows,
-  type LeasedTable,
-} from '../../src/database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../src/database/leased-rows/leased-worker.js';
-import { DatabaseNotifications } from '../../src/database/notifications/database-notifications.js';
-import { DatabaseProxy } from '../support/database-proxy.js';
-import { ManualClock } from '../support/manual-clock.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
-import { until } from '../support/until.js';
+import { dataSourceOptions } from '../../../src/database/data-source-options.js';
+import { DatabaseAddresses } from '../src/database-addresses.js';
+import { DatabaseClock } from '../src/database-clock.js';
+import { type Lease, type LeaseEnd, LeasedRows, type LeasedTable } from '../src/leased-rows.js';
+import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '../src/leased-worker.js';
+import { DatabaseNotifications } from '../src/database-notifications.js';
+import { DatabaseProxy } from '../../../test/support/database-proxy.js';
+import { ManualClock } from '../../../test/support/manual-clock.js';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/test-database.js';
+import { until } from '../../../test/support/until.js';
 
 /** Never within a test: notifications tell of what is due. */
 const NO_POLLING_MS = 600_000;

@@ -1,0 +1,5 @@
+@Module({
+  providers: [DatabaseNotifications],
+  exports: [DatabaseNotifications],
+})
+export class DatabaseNotificationsModule {}

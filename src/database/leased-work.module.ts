@@ -1,0 +1,2 @@
+@Module({ imports: [DatabaseNotificationsModule], providers: [LeasedWork], exports: [LeasedWork] })
+export class LeasedWorkModule {}
