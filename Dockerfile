@@ -15,6 +15,7 @@ COPY packages/agent-protocol/package.json packages/agent-protocol/
 COPY packages/agent-server/package.json packages/agent-server/
 COPY packages/common/package.json packages/common/
 COPY packages/console/package.json packages/console/
+COPY packages/database/package.json packages/database/
 COPY packages/egress-proxy/package.json packages/egress-proxy/
 COPY packages/embedded-postgres/package.json packages/embedded-postgres/
 COPY packages/git-providers/package.json packages/git-providers/

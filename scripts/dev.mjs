@@ -21,6 +21,7 @@ const FOLDERS = [
     'agent-client',
     'agent-protocol',
     'agent-server',
+    'database',
     'egress-proxy',
     'embedded-postgres',
     'git-providers',

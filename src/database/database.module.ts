@@ -1,4 +1,11 @@
-import { Global, Module, type DynamicModule } from '@nestjs/common';
+import {
+  type BeforeApplicationShutdown,
+  type DynamicModule,
+  Global,
+  Logger,
+  Module,
+  type OnModuleDestroy,
+} from '@nestjs/common';
 import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { Clock } from '@slipway/common/clock.js';
@@ -15,11 +22,16 @@ const QUERY_TIMEOUT_MS = 20_000;
 
 @Global()
 @Module({})
-export class DatabaseModule {
+export class DatabaseModule implements OnModuleDestroy, BeforeApplicationShutdown {
+  constructor(
+    private readonly clock: Clock,
+    private readonly watch: ConnectionWatch,
+  ) {}
+
   static register(addresses: DatabaseAddresses, poolSize: number, traced = false): DynamicModule {
     const options = dataSourceOptions(addresses.main, poolSize);
     const subscribers = options.subscribers ?? [];
-    const watch = new ConnectionWatch(addresses.main.url);
+    const watch = new ConnectionWatch(addresses.main.url, new Logger('Database'));
     return {
       module: DatabaseModule,
       imports: [
@@ -36,7 +48,8 @@ export class DatabaseModule {
         { provide: DatabaseAddresses, useValue: addresses },
         {
           provide: Clock,
-          useFactory: (dataSource: DataSource) => DatabaseClock.start(dataSource),
+          useFactory: (dataSource: DataSource) =>
+            DatabaseClock.start(dataSource, new Logger(DatabaseClock.name)),
           inject: [getDataSourceToken()],
         },
         {
@@ -49,6 +62,16 @@ export class DatabaseModule {
       ],
       exports: [DatabaseAddresses, Clock, ServiceStateRepository],
     };
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    if (this.clock instanceof DatabaseClock) {
+      await this.clock.stop();
+    }
+  }
+
+  beforeApplicationShutdown(): void {
+    this.watch.stop();
   }
 }
 

@@ -1,7 +1,7 @@
 import { connect, type NetConnectOpts, Socket } from 'node:net';
 import { connect as connectSecurely } from 'node:tls';
-import { type BeforeApplicationShutdown, Logger } from '@nestjs/common';
 import { Client } from 'pg';
+import type { Log } from '@slipway/common/log.js';
 
 const LOOK_MS = 250;
 /** Checks without an answer before all connections are cut: a waiting request then fails within two seconds. */
@@ -15,8 +15,7 @@ const HANDSHAKE_MS = 1_000;
  * Cuts connections to a silent database, since a network that swallows packets breaks none. While statements wait and
  * no byte arrives, a probe asks for one; until it gets it, connections fail.
  */
-export class ConnectionWatch implements BeforeApplicationShutdown {
-  private readonly logger = new Logger('Database');
+export class ConnectionWatch {
   private readonly sockets = new Set<Socket>();
   private isUsed: () => boolean = () => false;
   private timer: NodeJS.Timeout | undefined;
@@ -25,7 +24,10 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
   private probe: { socket: Socket; looks: number } | null = null;
   private silentSince: number | null = null;
 
-  constructor(private readonly url: string) {}
+  constructor(
+    private readonly url: string,
+    private readonly logger: Log,
+  ) {}
 
   /** The `stream` option for connections of the pool. */
   readonly openSocket = (): Socket => {
@@ -72,7 +74,7 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     }
   }
 
-  beforeApplicationShutdown(): void {
+  stop(): void {
     clearInterval(this.timer);
     this.endProbe();
   }

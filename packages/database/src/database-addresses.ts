@@ -28,7 +28,7 @@ export interface DatabaseAddress {
   pooled: boolean;
 }
 
-/** How the service reaches its database; injected by this class. */
+/** How a service reaches its database; injected by this class. */
 export class DatabaseAddresses {
   /** `direct` keeps its session, for migrations and notifications. */
   constructor(
@@ -47,18 +47,24 @@ export interface FoundDatabase {
 }
 
 /**
- * Detects a pooler, which makes up the id of the process that serves a connection.
+ * Detects a pooler, which makes up the id of the process that serves a connection. Messages name the variables that services
+ * read: `DATABASE_URL`, and `DATABASE_DIRECT_URL` for what a pooler cannot do.
+ * @param applicationName of the connections, in `pg_stat_activity`
  * @throws ConfigError when the database cannot be reached or used, or the direct address is missing or not direct
  */
-export async function findDatabase(url: string, directUrl: string | null): Promise<FoundDatabase> {
-  const main = await connectToAddress(url, 'DATABASE_URL');
+export async function findDatabase(
+  url: string,
+  directUrl: string | null,
+  applicationName?: string,
+): Promise<FoundDatabase> {
+  const main = await connectToAddress(url, 'DATABASE_URL', applicationName);
   try {
     await checkSettings(main);
     const pooled = await isPooled(main);
     if (!pooled && directUrl === null) {
       return { addresses: DatabaseAddresses.of(url), notices: [] };
     }
-    const direct = await connectToAddress(directUrl ?? url, 'DATABASE_DIRECT_URL');
+    const direct = await connectToAddress(directUrl ?? url, 'DATABASE_DIRECT_URL', applicationName);
     try {
       await checkDirect(direct, main, directUrl !== null);
       const addresses = new DatabaseAddresses(
@@ -129,7 +135,7 @@ async function sharesProcesses(first: Client, second: Client): Promise<boolean> 
 
 /** Works only in the same database, at a connection that keeps its session. */
 async function hears(listener: Client, sender: Client): Promise<boolean> {
-  const channel = `slipway_check_${randomBytes(8).toString('hex')}`;
+  const channel = `direct_check_${randomBytes(8).toString('hex')}`;
   const arrived = Promise.withResolvers<true>();
   listener.on('notification', (notification) => {
     if (notification.channel === channel) {
@@ -175,8 +181,8 @@ async function limitStatementsOfRole(client: Client): Promise<string[]> {
 }
 
 /** @throws ConfigError one line when the database cannot be reached */
-async function connectToAddress(url: string, variable: string): Promise<Client> {
-  const client = createClient(url, variable);
+async function connectToAddress(url: string, variable: string, applicationName?: string): Promise<Client> {
+  const client = createClient(url, variable, applicationName);
   // A broken connection fails the waiting query, and needs no listener to be noticed.
   client.on('error', () => undefined);
   try {
@@ -187,11 +193,11 @@ async function connectToAddress(url: string, variable: string): Promise<Client> 
   }
 }
 
-function createClient(url: string, variable: string): Client {
+function createClient(url: string, variable: string, applicationName?: string): Client {
   try {
     return new Client({
       connectionString: url,
-      application_name: 'slipway',
+      application_name: applicationName,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: CONNECT_TIMEOUT_MS,
     });

@@ -1,7 +1,7 @@
-import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
 import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import type { Log } from '@slipway/common/log.js';
 import { Clock } from '@slipway/common/clock.js';
 
 const COMPARE_MS = 30_000;
@@ -22,9 +22,7 @@ export interface MachineTime {
 const MACHINE_TIME: MachineTime = { wall: () => Date.now(), monotonic: () => performance.now() };
 
 /** The time that replicas share for leases and deadlines, compared with the database's every half minute. */
-@Injectable()
-export class DatabaseClock extends Clock implements OnModuleDestroy {
-  private readonly logger = new Logger(DatabaseClock.name);
+export class DatabaseClock extends Clock {
   private readonly comparing = new RepeatedWork(
     COMPARE_MS,
     () => this.compare(),
@@ -37,14 +35,19 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
 
   constructor(
     private readonly dataSource: Pick<DataSource, 'query'>,
+    private readonly logger: Log,
     private readonly time: MachineTime = MACHINE_TIME,
   ) {
     super();
     this.wallAhead = time.wall() - time.monotonic();
   }
 
-  static async start(dataSource: Pick<DataSource, 'query'>, time?: MachineTime): Promise<DatabaseClock> {
-    const clock = new DatabaseClock(dataSource, time);
+  static async start(
+    dataSource: Pick<DataSource, 'query'>,
+    logger: Log,
+    time?: MachineTime,
+  ): Promise<DatabaseClock> {
+    const clock = new DatabaseClock(dataSource, logger, time);
     await clock.compare();
     clock.comparing.start();
     return clock;
@@ -78,7 +81,7 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
     }
   }
 
-  async onModuleDestroy(): Promise<void> {
+  async stop(): Promise<void> {
     await this.comparing.stop();
   }
 

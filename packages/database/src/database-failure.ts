@@ -1,6 +1,5 @@
-import type { ErrorCode } from '../../../src/common/errors/domain-error.js';
-
-type DatabaseFailure = 'unreachable' | 'overloaded' | 'disk_full';
+/** `overloaded`: of memory, connections or locks. */
+export type DatabaseFailure = 'unreachable' | 'overloaded' | 'disk_full';
 
 const DISK_FULL = '53100';
 /**

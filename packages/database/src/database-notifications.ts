@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Injectable, Logger, Module, type OnApplicationShutdown } from '@nestjs/common';
 import pLimit from 'p-limit';
 import { Client } from 'pg';
 import type { DataSource, EntityManager } from 'typeorm';
 import { errorStack } from '@slipway/common/errors/error-message.js';
+import type { Log } from '@slipway/common/log.js';
 import { DatabaseAddresses } from './database-addresses.js';
 
 const CHANNEL = /^[a-z][a-z_]{0,62}$/;
@@ -22,16 +22,19 @@ interface Listener {
  * PostgreSQL's NOTIFY between replicas. Notifications are hints: what is sent while the connection is down is lost, so
  * a new one tells listeners to look for themselves (`onResync`).
  */
-@Injectable()
-export class DatabaseNotifications implements OnApplicationShutdown {
-  private readonly logger = new Logger(DatabaseNotifications.name);
+export class DatabaseNotifications {
   private readonly listeners = new Map<string, Set<Listener>>();
   private readonly statements = pLimit(1);
   private client: Client | null = null;
   private running: Promise<void> | null = null;
   private readonly stopped = new AbortController();
 
-  constructor(private readonly addresses: DatabaseAddresses) {}
+  /** @param applicationName of the connection, in `pg_stat_activity` */
+  constructor(
+    private readonly addresses: DatabaseAddresses,
+    private readonly logger: Log,
+    private readonly applicationName: string,
+  ) {}
 
   /** Returns what stops it. `onResync` is called when something may have been missed, also once at the beginning. */
   listen(
@@ -67,7 +70,8 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     await connection.query('SELECT pg_notify($1, $2)', [channel, payload]);
   }
 
-  async onApplicationShutdown(): Promise<void> {
+  /** Ends the connection; nothing is heard afterwards. */
+  async close(): Promise<void> {
     this.stopped.abort();
     await this.running;
   }
@@ -91,7 +95,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
   private async connectOnce(onConnected: () => void): Promise<void> {
     const client = new Client({
       connectionString: this.addresses.direct.url,
-      application_name: 'slipway notifications',
+      application_name: this.applicationName,
       connectionTimeoutMillis: QUERY_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
       keepAlive: true,

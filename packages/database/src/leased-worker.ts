@@ -1,20 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  Injectable,
-  Logger,
-  Module,
-  type OnApplicationBootstrap,
-  type OnModuleDestroy,
-} from '@nestjs/common';
 import { SpanKind } from '@opentelemetry/api';
 import { LRUCache } from 'lru-cache';
 import { jittered, RepeatedWork, within } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
-import { Clock } from '@slipway/common/clock.js';
+import type { Clock } from '@slipway/common/clock.js';
+import type { Log } from '@slipway/common/log.js';
 import { isDatabaseAway } from './database-failure.js';
 import { type SpanStart, tracedFrom } from '@slipway/common/spans.js';
-import { DatabaseNotifications } from './database-notifications.js';
-import { DatabaseNotificationsModule } from '../../../src/database/database-notifications.module.js';
+import type { DatabaseNotifications } from './database-notifications.js';
 import type { Lease, LeaseBacklog, LeasedRows, LeaseEnd } from './leased-rows.js';
 
 /** What has not ended by then loses its lease to another process. */
@@ -70,7 +63,6 @@ interface Trouble {
 }
 
 /** What workers share, and where metrics find their backlogs. */
-@Injectable()
 export class LeasedWork {
   private readonly counted = new Map<string, () => Promise<LeaseBacklog>>();
 
@@ -90,8 +82,8 @@ export class LeasedWork {
   }
 }
 
-/** Works on rows that are due, from the start of the application until it stops (docs/adr/0071). */
-export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBootstrap, OnModuleDestroy {
+/** Works on rows that are due (docs/adr/0071). */
+export abstract class LeasedWorker<Row extends Lease> {
   protected readonly stopping = new AbortController();
   private readonly held = new Map<string, Held<Row>>();
   private readonly troubles = new LRUCache<string, Trouble>({ max: MAX_TROUBLES });
@@ -103,7 +95,7 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     protected readonly options: LeasedWorkOptions,
     protected readonly shared: LeasedWork,
     protected readonly rows: LeasedRows<Row>,
-    protected readonly logger: Logger,
+    protected readonly logger: Log,
   ) {
     const { queue, pollMs, leaseMs } = options;
     const report = (message: string) => (error: unknown) =>
@@ -116,7 +108,7 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     );
   }
 
-  onApplicationBootstrap(): void {
+  start(): void {
     const { channel, payload = '' } = this.rows.definition;
     const wake = (): void => void this.looking.now();
     this.stopListening = this.shared.notifications.listen(
@@ -133,8 +125,8 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     this.renewing.start();
   }
 
-  /** Runs before requests in flight end. What is broken off is done by another process at once. */
-  async onModuleDestroy(): Promise<void> {
+  /** What is broken off is done by another process at once. */
+  async stop(): Promise<void> {
     this.stopListening?.();
     this.stopping.abort();
     await this.looking.stop();

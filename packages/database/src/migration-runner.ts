@@ -12,8 +12,7 @@ import {
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { type DatabaseAddress, unreachable } from './database-addresses.js';
-import { dataSourceOptions } from '../../../src/database/data-source-options.js';
-import { MIGRATIONS } from '../../../src/database/migrations.js';
+import { type PostgresOptions, postgresOptions } from './postgres-options.js';
 
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
@@ -31,7 +30,9 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 export interface MigrationOptions {
-  migrations?: NonNullable<DataSourceOptions['migrations']>;
+  migrations: NonNullable<DataSourceOptions['migrations']>;
+  /** Of the connection that applies them, in `pg_stat_activity`. */
+  applicationName: string;
   /** How long a statement may wait for its table before its migration is rolled back. */
   lockTimeoutMs?: number;
   patienceMs?: number;
@@ -44,16 +45,17 @@ export interface MigrationOptions {
  * and retried, so that requests are not held up.
  * @throws ConfigError when the database cannot be reached, a table stays locked for minutes, or a right is missing
  */
-export async function runMigrations(
+export async function applyMigrations(
   address: DatabaseAddress | string,
   {
-    migrations = MIGRATIONS,
+    migrations,
+    applicationName,
     lockTimeoutMs = LOCK_TIMEOUT_MS,
     patienceMs = PATIENCE_MS,
     onWait = () => undefined,
-  }: MigrationOptions = {},
+  }: MigrationOptions,
 ): Promise<string[]> {
-  const dataSource = await connect(address, migrations, lockTimeoutMs);
+  const dataSource = await connect(address, { poolSize: 1, applicationName, migrations }, lockTimeoutMs);
   try {
     // The lock ends with the session, and so does what runs under it.
     const session = dataSource.createQueryRunner();
@@ -173,13 +175,12 @@ function limitsOf(lockTimeoutMs: number): new () => EntitySubscriberInterface {
 
 async function connect(
   address: DatabaseAddress | string,
-  migrations: NonNullable<DataSourceOptions['migrations']>,
+  options: PostgresOptions,
   lockTimeoutMs: number,
 ): Promise<DataSource> {
   try {
     return await new DataSource({
-      ...dataSourceOptions(address, 1),
-      migrations,
+      ...postgresOptions(address, options),
       subscribers: [limitsOf(lockTimeoutMs)],
       logger: new SilentLogger(),
     }).initialize();

@@ -14,11 +14,8 @@ import {
   IDLE_TRANSACTION_TIMEOUT_MS,
   STATEMENT_TIMEOUT_MS,
 } from './database-addresses.js';
-import { MIGRATIONS } from '../../../src/database/migrations.js';
 import { UNNAMED } from './named-statement.js';
 
-/** Names our connections in `pg_stat_activity`. */
-const APPLICATION_NAME = 'slipway';
 /** The driver's 10 s are too short: a new connection plans every statement anew. */
 const IDLE_CONNECTION_MS = 300_000;
 
@@ -74,8 +71,19 @@ function leaveReplica(client: Client): void {
   }
 }
 
-/** Returns the options that the application, the command line and tests share; a string is an address without a pooler. */
-export function dataSourceOptions(address: DatabaseAddress | string, poolSize: number): DataSourceOptions {
+export interface PostgresOptions {
+  poolSize: number;
+  /** Names the connections in `pg_stat_activity`. */
+  applicationName: string;
+  /** Those of the table `schema_migrations`. */
+  migrations?: NonNullable<DataSourceOptions['migrations']>;
+}
+
+/** Options of a data source that knows no entity yet. A string is an address without a pooler. */
+export function postgresOptions(
+  address: DatabaseAddress | string,
+  { poolSize, applicationName, migrations = [] }: PostgresOptions,
+): DataSourceOptions {
   const { url, pooled } = typeof address === 'string' ? { url: address, pooled: false } : address;
   return {
     type: 'postgres',
@@ -84,12 +92,12 @@ export function dataSourceOptions(address: DatabaseAddress | string, poolSize: n
     url,
     entities: [],
     subscribers: pooled ? [TransactionLimits] : [],
-    migrations: MIGRATIONS,
+    migrations,
     migrationsTableName: 'schema_migrations',
     namingStrategy: new PostgresNames(),
     synchronize: false,
     poolSize,
-    applicationName: APPLICATION_NAME,
+    applicationName,
     connectTimeoutMS: 5_000,
     extra: {
       idleTimeoutMillis: IDLE_CONNECTION_MS,

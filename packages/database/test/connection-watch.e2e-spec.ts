@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createServer, type Server, type Socket } from 'node:net';
+import { SILENT_LOG } from '@slipway/common/log.js';
 import { ConnectionWatch } from '../src/connection-watch.js';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
@@ -26,13 +27,15 @@ beforeEach(async () => {
     client.on('data', (data) => asked.push(data));
   });
   const port = await startListening(server);
-  watch = new ConnectionWatch(`postgres://somebody@127.0.0.1:${port}/slipway`).start(() => isUsed);
+  watch = new ConnectionWatch(`postgres://somebody@127.0.0.1:${port}/slipway`, SILENT_LOG).start(
+    () => isUsed,
+  );
   // The test looks itself.
-  watch.beforeApplicationShutdown();
+  watch.stop();
 });
 
 afterEach(async () => {
-  watch.beforeApplicationShutdown();
+  watch.stop();
   clients.forEach((client) => client.destroy());
   await new Promise((resolve) => {
     server.close(resolve);

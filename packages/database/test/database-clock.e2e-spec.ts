@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { DataSource } from 'typeorm';
-import { dataSourceOptions } from '../../../src/database/data-source-options.js';
+import { SILENT_LOG } from '@slipway/common/log.js';
 import { DatabaseClock } from '../src/database-clock.js';
+import { postgresOptions } from '../src/postgres-options.js';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/test-database.js';
 import { until } from '../../../test/support/until.js';
 
@@ -32,7 +33,9 @@ describe('DatabaseClock', () => {
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    dataSource = await new DataSource(dataSourceOptions(database.url, 1)).initialize();
+    dataSource = await new DataSource(
+      postgresOptions(database.url, { poolSize: 1, applicationName: 'clock' }),
+    ).initialize();
   });
 
   beforeEach(() => {
@@ -59,45 +62,46 @@ describe('DatabaseClock', () => {
 
   it('has the time of the database, however wrong the clock of the machine is', async () => {
     wallAhead = -5 * HOUR_MS;
-    const clock = await DatabaseClock.start(asked, time);
+    const clock = await DatabaseClock.start(asked, SILENT_LOG, time);
 
     expect(await differenceTo(clock)).toBeLessThan(CLOSE_MS);
-    await clock.onModuleDestroy();
+    await clock.stop();
   });
 
   it.each([HOUR_MS, -HOUR_MS])('is not moved by a clock that is set by %d ms', async (byMs) => {
-    const clock = await DatabaseClock.start(asked, time);
+    const clock = await DatabaseClock.start(asked, SILENT_LOG, time);
     const before = clock.now();
     wallAhead = byMs;
 
     expect(clock.now() - before).toBeLessThan(CLOSE_MS);
     expect(clock.now()).toBeGreaterThanOrEqual(before);
-    await clock.onModuleDestroy();
+    await clock.stop();
   });
 
   it('asks the database when the machine has slept', async () => {
-    const clock = await DatabaseClock.start(asked, time);
+    const clock = await DatabaseClock.start(asked, SILENT_LOG, time);
     const before = queries;
     slept = HOUR_MS;
 
     await until(async () => (await differenceTo(clock)) < CLOSE_MS);
     expect(queries).toBeGreaterThan(before);
-    await clock.onModuleDestroy();
+    await clock.stop();
   });
 
   it('follows the clock of the database', async () => {
-    const clock = await DatabaseClock.start(asked, time);
+    const clock = await DatabaseClock.start(asked, SILENT_LOG, time);
     databaseAhead = HOUR_MS;
     await clock.compare();
 
     expect(await differenceTo(clock)).toBeLessThan(CLOSE_MS);
-    await clock.onModuleDestroy();
+    await clock.stop();
   });
 
   it('goes on while the database cannot be asked', async () => {
-    const clock = await DatabaseClock.start(asked, time);
+    const clock = await DatabaseClock.start(asked, SILENT_LOG, time);
     const broken = await DatabaseClock.start(
       { query: (sql: string) => (queries > 6 ? Promise.reject(new Error('gone')) : asked.query(sql)) },
+      SILENT_LOG,
       time,
     );
     queries = 100;
@@ -106,7 +110,7 @@ describe('DatabaseClock', () => {
     expect(Math.abs(broken.now() - clock.now())).toBeLessThan(CLOSE_MS);
     await expect(broken.compare()).rejects.toThrow('gone');
     expect(Math.abs(broken.now() - clock.now())).toBeLessThan(CLOSE_MS);
-    await clock.onModuleDestroy();
-    await broken.onModuleDestroy();
+    await clock.stop();
+    await broken.stop();
   });
 });

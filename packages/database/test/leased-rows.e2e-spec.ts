@@ -1,19 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { Logger } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { DataSource } from 'typeorm';
 import type { Clock } from '@slipway/common/clock.js';
-import { dataSourceOptions } from '../../../src/database/data-source-options.js';
+import { SILENT_LOG } from '@slipway/common/log.js';
 import { DatabaseAddresses } from '../src/database-addresses.js';
 import { DatabaseClock } from '../src/database-clock.js';
 import { type Lease, type LeaseEnd, LeasedRows, type LeasedTable } from '../src/leased-rows.js';
 import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '../src/leased-worker.js';
 import { DatabaseNotifications } from '../src/database-notifications.js';
+import { postgresOptions } from '../src/postgres-options.js';
 import { DatabaseProxy } from '../../../test/support/database-proxy.js';
 import { ManualClock } from '../../../test/support/manual-clock.js';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/test-database.js';
 import { until } from '../../../test/support/until.js';
 
+const OPTIONS = { poolSize: 3, applicationName: 'errands' };
 /** Never within a test: notifications tell of what is due. */
 const NO_POLLING_MS = 600_000;
 const LEASE_MS = 600_000;
@@ -54,7 +55,7 @@ class Errands extends LeasedWorker<Errand> {
   ) {
     const rows = new LeasedRows<Errand>(dataSource, clock, ERRANDS);
     const usual = { queue: 'errand', places: 20, leaseMs: LEASE_MS, pollMs: NO_POLLING_MS };
-    super({ ...usual, ...options }, new LeasedWork(notifications, clock), rows, new Logger('test'));
+    super({ ...usual, ...options }, new LeasedWork(notifications, clock), rows, SILENT_LOG);
   }
 
   get names(): string[] {
@@ -96,14 +97,12 @@ const stops: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  observer = await new DataSource(dataSourceOptions(DatabaseAddresses.of(database.url).main, 3)).initialize();
+  observer = await new DataSource(postgresOptions(database.url, OPTIONS)).initialize();
   await observer.query(
     `CREATE TABLE errands (id uuid PRIMARY KEY, owner text NOT NULL, name text NOT NULL, done boolean NOT NULL DEFAULT false,
        due_at timestamptz, leased_by text, leased_until timestamptz, attempts integer NOT NULL DEFAULT 0)`,
   );
 });
-
-beforeEach(() => Logger.overrideLogger(false));
 
 afterEach(async () => {
   await Promise.all(stops.splice(0).map((stop) => stop()));
@@ -121,16 +120,16 @@ async function replica(
   { url = database.url, ownClock }: { url?: string; ownClock?: Clock } = {},
 ): Promise<Replica> {
   const addresses = DatabaseAddresses.of(url);
-  const dataSource = await new DataSource(dataSourceOptions(addresses.main, 3)).initialize();
+  const dataSource = await new DataSource(postgresOptions(addresses.main, OPTIONS)).initialize();
   const clock = new ManualClock();
-  const notifications = new DatabaseNotifications(addresses);
+  const notifications = new DatabaseNotifications(addresses, SILENT_LOG, 'errands');
   const worker = new Errands(options, dataSource, notifications, ownClock ?? clock);
   worker.doing = doing;
-  worker.onApplicationBootstrap();
+  worker.start();
   const stop = async (): Promise<void> => {
     stops.splice(stops.indexOf(stop), 1);
-    await worker.onModuleDestroy();
-    await notifications.onApplicationShutdown();
+    await worker.stop();
+    await notifications.close();
     await dataSource.destroy();
   };
   stops.push(stop);
@@ -465,7 +464,7 @@ describe('a lease', () => {
 
   it('outlives a clock that is set, as its time is the database’s', async () => {
     const machine = { ahead: 0 };
-    const stepped = await DatabaseClock.start(observer, {
+    const stepped = await DatabaseClock.start(observer, SILENT_LOG, {
       wall: () => Date.now() + machine.ahead,
       monotonic: () => performance.now(),
     });
@@ -479,7 +478,7 @@ describe('a lease', () => {
     machine.ahead = -2 * LEASE_MS;
     await add(['last'], 'Bob');
     await until(() => holder.worker.begun.length + other.worker.begun.length === 3);
-    await stepped.onModuleDestroy();
+    await stepped.stop();
 
     expect((await rows()).map(({ attempts }) => attempts)).toEqual([1, 1, 1]);
   });

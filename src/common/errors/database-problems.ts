@@ -1,3 +1,7 @@
+import type { DatabaseFailure } from '@slipway/database/database-failure.js';
+import type { ErrorCode } from './domain-error.js';
+
+/** What a failure of the database is to clients and operators. */
 export const DATABASE_PROBLEMS: Readonly<
   Record<DatabaseFailure, { code: ErrorCode; detail: string; log: string; retryAfterSeconds: number }>
 > = {
