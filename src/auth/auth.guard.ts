@@ -8,10 +8,9 @@ import {
 import { Reflector } from '@nestjs/core';
 import type { Response } from 'express';
 import { ApiExtension } from '@nestjs/swagger';
-import { DomainError } from '../common/errors/domain-error.js';
-import { NO_KEY } from '../common/errors/problem.js';
-import { ADMINISTRATORS_ONLY } from '../common/openapi/api-route.js';
-import { noteCaller } from '../common/requests/request-context.js';
+import { DomainError, NO_KEY } from '../common/errors/domain-error.js';
+import { ADMINISTRATORS_ONLY } from '@slipway/api/openapi/api-route.js';
+import { noteCaller } from '@slipway/api/requests/request-context.js';
 import { isForSomeRepositories, requireScope, scopeOf } from '../common/scopes.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
 import { notForSomeRepositories } from './key-repositories.js';

@@ -13,9 +13,10 @@ import { reencrypt } from './reencrypt.js';
 import { CreateApiKeyDto, toApiKeyDto } from '../auth/api-keys.dto.js';
 import { ADMIN_EMAIL, type User } from '../auth/user.repository.js';
 import { CreateUserDto } from '../auth/users.dto.js';
-import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
-import type { DtoClass } from '../common/validation/field.js';
-import { InputValidationPipe } from '../common/validation/validation.pipe.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
+import type { DtoClass } from '@slipway/api/validation/field.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 import { KEY_COLUMNS } from './remote-keys.js';
 
 /** Runs one key command, and returns the exit status: 1 for a failure, 2 for a misunderstood command line. */

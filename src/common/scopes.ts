@@ -1,5 +1,10 @@
 import { DomainError } from './errors/domain-error.js';
 
+/** Whether what opens a sandbox of this user may stand in the answer: for its owner alone, as the key may. */
+export function callerMayOpenSandboxesOf(ownerId: string): boolean {
+  return isCaller(ownerId) && storage.getStore()?.opensSandboxes === true;
+}
+
 /** What a key may do. None includes another one. */
 export const SCOPES = ['read', 'run', 'settings', 'admin'] as const;
 

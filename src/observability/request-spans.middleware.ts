@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { context, propagation, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
 import type { Middleware } from '@slipway/common/requests/json-body.js';
-import { answeredRequestId, currentRequest } from '../common/requests/request-context.js';
+import { answeredRequestId, currentRequest } from '@slipway/api/requests/request-context.js';
 import { failSpan, tracer } from '@slipway/common/spans.js';
 import type { Metrics } from './metrics.js';
 

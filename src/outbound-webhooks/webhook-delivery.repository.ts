@@ -20,7 +20,7 @@ import {
   parsePageId,
   parseTimeCursor,
   toPage,
-} from '../common/pagination/page.js';
+} from '@slipway/api/pagination/page.js';
 import { EntityRows } from '@slipway/database/entity-rows.js';
 import { type Lease, LeasedRows, type LeasedTable, lockFree } from '@slipway/database/leased-rows.js';
 import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';

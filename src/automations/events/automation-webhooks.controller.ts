@@ -7,10 +7,10 @@ import {
 } from '@slipway/common/webhook-signature.js';
 import { unknownId } from '../../common/errors/domain-error.js';
 import { expressionProblem, MAX_EXPRESSION } from '@slipway/common/jmespath.js';
-import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
-import { OrNull, Shown, ShownOrNull, Time, toWire, USER_ID } from '../../common/openapi/responses.js';
-import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
-import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
+import { ApiRoute, documented, thrown } from '@slipway/api/openapi/api-route.js';
+import { OrNull, Shown, ShownOrNull, Time, toWire, USER_ID } from '@slipway/api/openapi/responses.js';
+import { OffsetQueryDto } from '@slipway/api/pagination/page.dto.js';
+import { Choice, Flag, Identifier, Text } from '@slipway/api/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { newestPage } from '@slipway/database/page-bytes.js';
 import { WEBHOOK_SOURCES } from '@slipway/git-providers/git-servers.js';

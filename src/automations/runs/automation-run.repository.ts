@@ -20,7 +20,7 @@ import { Clock } from '@slipway/common/clock.js';
 import { DomainError, found } from '../../common/errors/domain-error.js';
 import { toHexId } from '@slipway/common/identifiers.js';
 import { currentTraceparent } from '@slipway/common/spans.js';
-import type { OffsetQueryDto } from '../../common/pagination/page.dto.js';
+import type { OffsetQueryDto } from '@slipway/api/pagination/page.dto.js';
 import { newestPage } from '@slipway/database/page-bytes.js';
 import { type Lease, LeasedRows, type LeasedTable } from '@slipway/database/leased-rows.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';

@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
-import { toDto } from '../../common/validation/field.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
+import { toDto } from '@slipway/api/validation/field.js';
 import {
   PUBLIC_GIT_SERVER_NAMES,
   PUBLIC_GIT_SERVERS,

@@ -1,3 +1,6 @@
+export const NO_KEY =
+  'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). If you did, it is misspelt, revoked, expired or not valid yet. The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create makes others.';
+
 /** Codes, and what kind of failure each is unless its error says otherwise. */
 const KINDS = {
   unauthorized: 'unauthorized',
@@ -88,34 +91,4 @@ export function found<T>(thing: T | null, noun: string): T {
 /** Returns the error for exceeding the number that a user may have. */
 export function tooMany(noun: string, most: number): DomainError {
   return new DomainError('conflict', `A user may have ${most} ${noun}s; delete one first.`);
-}
-
-export interface InputProblem {
-  /** The first element is `body`, `query`, `path` or `header`. */
-  loc: string[];
-  /** Says what would be right, and never contains the rejected value. */
-  msg: string;
-  type: string;
-}
-
-export class InvalidInputError extends Error {
-  readonly problems: readonly InputProblem[];
-
-  constructor(problems: InputProblem | readonly InputProblem[]) {
-    super('The request breaks one or more rules.');
-    this.name = 'InvalidInputError';
-    this.problems = [problems].flat();
-  }
-
-  /** All problems in one line, for readers who get no document. */
-  get sentence(): string {
-    return this.problems.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join(' ');
-  }
-}
-
-/** @throws InvalidInputError when there are problems */
-export function requireNone(problems: readonly InputProblem[]): void {
-  if (problems.length > 0) {
-    throw new InvalidInputError(problems);
-  }
 }

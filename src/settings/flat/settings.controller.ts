@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput, thrown } from '@slipway/api/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
 import { MCP_CONFIG_EXAMPLE } from '../mcp/mcp-config.dto.js';
 import {

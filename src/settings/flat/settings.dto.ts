@@ -4,7 +4,7 @@ import { isObject } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import { ANY_OBJECT, OrNull, Shown, WarningsOf } from '../../common/openapi/responses.js';
+import { ANY_OBJECT, OrNull, Shown, WarningsOf } from '@slipway/api/openapi/responses.js';
 import {
   customRule,
   type DtoClass,
@@ -12,8 +12,8 @@ import {
   MAX_ELEMENTS,
   maxItems,
   must,
-} from '../../common/validation/field.js';
-import { TellsOtherMembers } from '../../common/validation/unknown-members.js';
+} from '@slipway/api/validation/field.js';
+import { TellsOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import {
   Choice,
   Decimal,
@@ -28,7 +28,7 @@ import {
   sentenceRule,
   Text,
   TextList,
-} from '../../common/validation/field-decorators.js';
+} from '@slipway/api/validation/field-decorators.js';
 import {
   PROVIDER_ERROR_CODES,
   PROVIDER_TYPES,

@@ -1,6 +1,6 @@
 import { isString } from 'class-validator';
-import type { FieldKind } from '../../common/validation/field.js';
-import { MAX_SECRET, sentenceRule } from '../../common/validation/field-decorators.js';
+import type { FieldKind } from '@slipway/api/validation/field.js';
+import { MAX_SECRET, sentenceRule } from '@slipway/api/validation/field-decorators.js';
 
 /** A name that shells accept for a variable. */
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { toDto } from '../../common/validation/field.js';
+import { toDto } from '@slipway/api/validation/field.js';
 import { McpConfigDto } from './mcp-config.dto.js';
 import { commandServer, remoteServer } from '../../../test/support/sample-tool-servers.js';
 import { maskedServers, resolveMasks } from './listed-servers.js';

@@ -1,6 +1,6 @@
 import { without } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import type { InputProblem } from '../../common/errors/domain-error.js';
+import type { InputProblem } from '@slipway/api/errors/problem-error.js';
 import type {
   McpConfigDto,
   RemoteMcpServerDto,

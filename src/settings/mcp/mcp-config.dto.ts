@@ -1,9 +1,9 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import { Shown, ShownOrNull, TEXT_MAP } from '../../common/openapi/responses.js';
-import { SchemaRules } from '../../common/openapi/schema-rules.js';
-import { field, type FieldProblem } from '../../common/validation/field.js';
+import { Shown, ShownOrNull, TEXT_MAP } from '@slipway/api/openapi/responses.js';
+import { SchemaRules } from '@slipway/api/openapi/schema-rules.js';
+import { field, type FieldProblem } from '@slipway/api/validation/field.js';
 import {
   FreeObject,
   Integer,
@@ -17,7 +17,7 @@ import {
   TextList,
   textList,
   textMap,
-} from '../../common/validation/field-decorators.js';
+} from '@slipway/api/validation/field-decorators.js';
 import {
   ARGUMENTS_TEXT,
   argumentsFromText,

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { type InputProblem, requireNone } from '../../common/errors/domain-error.js';
+import { type InputProblem, requireNone } from '@slipway/api/errors/problem-error.js';
 import { MAX_CONFIG_LENGTH, type McpConfigDto } from './mcp-config.dto.js';
 import { McpConfigRepository } from './mcp-config.repository.js';
 import { resolveMasks } from './listed-servers.js';

@@ -7,8 +7,8 @@ import {
   without,
 } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import type { InputProblem } from '../../common/errors/domain-error.js';
-import { MAX_ELEMENTS } from '../../common/validation/field.js';
+import type { InputProblem } from '@slipway/api/errors/problem-error.js';
+import { MAX_ELEMENTS } from '@slipway/api/validation/field.js';
 import { unmasked } from '../nested/nested-settings.js';
 import { variableNameProblem } from './command-text.js';
 import { MAX_LISTED_NAME, MAX_START_SECONDS } from './mcp-config.dto.js';

@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
-import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput } from '@slipway/api/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
 import { SettingsStoredDto, toSettingsStoredDto } from '../flat/settings.dto.js';
 import {

@@ -1,8 +1,8 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import { ANY_OBJECT, OrNull, Shown } from '../../common/openapi/responses.js';
-import { FreeObject } from '../../common/validation/field-decorators.js';
-import { TellsOtherMembers } from '../../common/validation/unknown-members.js';
+import { ANY_OBJECT, OrNull, Shown } from '@slipway/api/openapi/responses.js';
+import { FreeObject } from '@slipway/api/validation/field-decorators.js';
+import { TellsOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import { SettingsDto, StoredSettingsDto } from '../flat/settings.dto.js';
 import type { ClearLlmProfile } from '../profiles/llm-profile.repository.js';
 import { shownProfileConfig } from '../profiles/profiles.dto.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { type JsonObject, without } from '@slipway/common/json-access.js';
-import { InvalidInputError, requireNone, type InputProblem } from '../../common/errors/domain-error.js';
+import { InvalidInputError, requireNone, type InputProblem } from '@slipway/api/errors/problem-error.js';
 import { SettingsDto, type SettingsWarningDto, SHOWN_ONLY, unknownMembers } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';

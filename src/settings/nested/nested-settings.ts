@@ -7,7 +7,7 @@ import {
   without,
 } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { requireNone, type InputProblem } from '../../common/errors/domain-error.js';
+import { requireNone, type InputProblem } from '@slipway/api/errors/problem-error.js';
 import { memberSchema, SETTINGS, type SettingsColumn } from '../settings.schema.js';
 import type { SettingsRow } from '../settings-table.js';
 import {

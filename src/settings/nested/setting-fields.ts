@@ -1,5 +1,5 @@
 import { isJsonObject } from '@slipway/common/json-access.js';
-import { MAX_ELEMENTS } from '../../common/validation/field.js';
+import { MAX_ELEMENTS } from '@slipway/api/validation/field.js';
 import { memberSchema, type SettingsColumn } from '../settings.schema.js';
 import schema from './settings.schema.json' with { type: 'json' };
 

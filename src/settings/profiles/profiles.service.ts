@@ -6,7 +6,8 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
-import { DomainError, type InputProblem, requireNone } from '../../common/errors/domain-error.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { type InputProblem, requireNone } from '@slipway/api/errors/problem-error.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import {
   apiIn,

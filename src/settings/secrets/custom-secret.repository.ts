@@ -17,13 +17,9 @@ import {
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
-import {
-  DomainError,
-  type ErrorKind,
-  InvalidInputError,
-  requireNone,
-} from '../../common/errors/domain-error.js';
-import { type Page, type PageRequest, parsePageId, toPage } from '../../common/pagination/page.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { type ErrorKind, InvalidInputError, requireNone } from '@slipway/api/errors/problem-error.js';
+import { type Page, type PageRequest, parsePageId, toPage } from '@slipway/api/pagination/page.js';
 import {
   changedInjection,
   type InjectionChange,

@@ -1,5 +1,5 @@
 import { type EgressHostRule, parseEgressHost } from '../../config/egress-rules.js';
-import type { InputProblem } from '../../common/errors/domain-error.js';
+import type { InputProblem } from '@slipway/api/errors/problem-error.js';
 
 /** The rule by which a proxy puts the value of a secret in, outside of sandboxes; as it is stored and shown. */
 export interface SecretInjection {

@@ -10,7 +10,7 @@ import {
   parseTimeCursor,
   requireAll,
   toPage,
-} from '../../common/pagination/page.js';
+} from '@slipway/api/pagination/page.js';
 import { NamedStatement } from '@slipway/database/named-statement.js';
 import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
 import { unknownConversation } from '../events/events.service.js';

@@ -6,7 +6,7 @@ import { may } from '../../auth/access.js';
 import type { AuthUser } from '../../auth/auth.decorators.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '@slipway/common/identifiers.js';
-import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
+import { type Page, parseNumberCursor, parsePageId, toPage } from '@slipway/api/pagination/page.js';
 import { isAgentEvent } from '@slipway/agent-client/agent-server.client.js';
 import { AccessedConversationRepository } from './accessed-conversation.repository.js';
 import { FollowedConversationRepository, type StoredLog } from './followed-conversation.repository.js';

@@ -5,7 +5,7 @@ import {
   parseNumberCursor,
   parsePageId,
   toPage,
-} from '../../common/pagination/page.js';
+} from '@slipway/api/pagination/page.js';
 import { type ListedModel, ModelCatalogue } from '../../settings/model-catalogue.js';
 
 interface ListSearch extends PageRequest {

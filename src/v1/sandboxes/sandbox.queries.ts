@@ -9,7 +9,7 @@ import {
   parsePageId,
   parseTimeCursor,
   toPage,
-} from '../../common/pagination/page.js';
+} from '@slipway/api/pagination/page.js';
 import { NamedStatement } from '@slipway/database/named-statement.js';
 import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { isShownRunning, type SandboxRowStatus, toWireStatus } from './sandbox-status.js';

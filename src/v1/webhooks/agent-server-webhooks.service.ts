@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
-import { InvalidInputError } from '../../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
 import { parseHexId } from '@slipway/common/identifiers.js';
 import { ConversationAdoptionService } from '../app-conversations/adoption/conversation-adoption.service.js';
 import { unknownToSandbox } from '../events/events.service.js';

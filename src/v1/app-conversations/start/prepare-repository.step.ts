@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { GitIdentity } from '@slipway/agent-protocol/git.js';
-import { DomainError, type ErrorKind } from '../../../common/errors/domain-error.js';
+import { DomainError } from '../../../common/errors/domain-error.js';
+import type { ErrorKind } from '@slipway/api/errors/problem-error.js';
 import { toHexId } from '@slipway/common/identifiers.js';
 import {
   type CloneAccess,

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { InvalidInputError, requireNone } from '../../../common/errors/domain-error.js';
+import { InvalidInputError, requireNone } from '@slipway/api/errors/problem-error.js';
 import { parseHexId } from '@slipway/common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { parseReadable } from '../../../config/readable-repositories.js';

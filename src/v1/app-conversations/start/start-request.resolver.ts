@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
 import { isWithin, requireWithin } from '../../../auth/key-repositories.js';
-import type { InvalidInputError } from '../../../common/errors/domain-error.js';
+import type { InvalidInputError } from '@slipway/api/errors/problem-error.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { requireAll } from '../../../common/pagination/page.js';
+import { requireAll } from '@slipway/api/pagination/page.js';
 import { NamedStatement } from '@slipway/database/named-statement.js';
 import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
 import type { StoredLog } from '../followed-conversation.repository.js';

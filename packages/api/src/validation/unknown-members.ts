@@ -2,7 +2,7 @@ import { applyDecorators } from '@nestjs/common';
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { getMetadataStorage } from 'class-validator';
 import { closest, distance } from 'fastest-levenshtein';
-import { InvalidInputError } from '../errors/domain-error.js';
+import { InvalidInputError } from '../errors/problem-error.js';
 import { SchemaRules } from '../openapi/schema-rules.js';
 import { currentRequest } from '../requests/request-context.js';
 import type { FieldProblem } from './field.js';

@@ -1,4 +1,4 @@
-import type { InputProblem } from '../errors/domain-error.js';
+import type { InputProblem } from '../errors/problem-error.js';
 
 /** Enough to see what is wrong. */
 const MAX_PROBLEMS = 10;

@@ -1,6 +1,6 @@
 import { type ArgumentMetadata, ValidationPipe } from '@nestjs/common';
 import { isJsonObject } from '@slipway/common/json-access.js';
-import { InvalidInputError, requireNone } from '../errors/domain-error.js';
+import { InvalidInputError, requireNone } from '../errors/problem-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
 import { type DtoClass, fieldProblems, TO_DTO } from './field.js';
 import { judgeUnknownMembers } from './unknown-members.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { InvalidInputError } from '../errors/domain-error.js';
+import { InvalidInputError } from '../errors/problem-error.js';
 import { runInRequestContext } from '../requests/request-context.js';
 import { type DtoClass, toDto } from './field.js';
 import { FreeObject, NestedList, Text } from './field-decorators.js';

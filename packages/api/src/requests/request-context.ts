@@ -100,11 +100,6 @@ export function noteCaller(userId: string, caller: string, keyId?: string, opens
   }
 }
 
-/** Whether what opens a sandbox of this user may stand in the answer: for its owner alone, as the key may. */
-export function callerMayOpenSandboxesOf(ownerId: string): boolean {
-  return isCaller(ownerId) && storage.getStore()?.opensSandboxes === true;
-}
-
 /** Whether the key of the request is this user's, or of a sandbox of theirs. */
 export function isCaller(userId: string): boolean {
   return storage.getStore()?.userId === userId;

@@ -9,7 +9,8 @@ import {
   getSchemaPath,
   type OpenAPIObject,
 } from '@nestjs/swagger';
-import type { DomainError, ErrorCode, InputProblem } from '../errors/domain-error.js';
+import type { DomainError, ErrorCode } from '../../../../src/common/errors/domain-error.js';
+import type { InputProblem } from '../errors/problem-error.js';
 import { statusOf } from '../errors/problem.js';
 import type { DtoClass } from '../validation/field.js';
 import { type SentWebhook, webhookItems } from './webhooks.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { InvalidInputError } from '../errors/domain-error.js';
+import { InvalidInputError } from '../errors/problem-error.js';
 
 export interface Page<T> {
   items: T[];

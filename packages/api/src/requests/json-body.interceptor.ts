@@ -14,7 +14,7 @@ import {
   receiveByDeadline,
   skimJsonBody,
 } from '@slipway/common/requests/json-body.js';
-import { requireNone } from '../errors/domain-error.js';
+import { requireNone } from '../errors/problem-error.js';
 import { currentRequest } from './request-context.js';
 import { unsafeTextProblems } from './unsafe-text.js';
 

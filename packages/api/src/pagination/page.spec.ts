@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { InvalidInputError } from '../errors/domain-error.js';
+import { InvalidInputError } from '../errors/problem-error.js';
 import {
   encodePageId,
   formatTimeCursor,

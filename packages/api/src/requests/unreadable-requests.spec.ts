@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { startListening } from '../../../test/support/start-listening.js';
-import { until } from '../../../test/support/until.js';
+import { startListening } from '../../../../test/support/start-listening.js';
+import { until } from '../../../../test/support/until.js';
 import { answerUnreadableRequests } from './unreadable-requests.js';
 
 const HEAD = 'GET / HTTP/1.1\r\nHost: here\r\n';

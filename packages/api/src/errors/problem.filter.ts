@@ -3,9 +3,10 @@ import type { Request, Response } from 'express';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { MalformedBodyError } from '@slipway/common/requests/json-body.js';
 import { answeredRequestId, currentRequest } from '../requests/request-context.js';
-import { DATABASE_PROBLEMS } from './database-problems.js';
+import { DATABASE_PROBLEMS } from '../../../../src/common/errors/database-problems.js';
 import { databaseFailure } from '@slipway/database/database-failure.js';
-import { DomainError, type ErrorCode, InvalidInputError } from './domain-error.js';
+import { DomainError, type ErrorCode } from '../../../../src/common/errors/domain-error.js';
+import { InvalidInputError } from './problem-error.js';
 import { invalidInputBody, problem, problemMediaType, problemOf, type Problem } from './problem.js';
 
 const MIB = 1_048_576;

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Gate } from '../../../test/support/gate.js';
-import { startListening } from '../../../test/support/start-listening.js';
-import { until } from '../../../test/support/until.js';
+import { Gate } from '../../../../test/support/gate.js';
+import { startListening } from '../../../../test/support/start-listening.js';
+import { until } from '../../../../test/support/until.js';
 import { ServerConnections } from './server-connections.js';
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: here\r\n\r\n';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { wholeSchemas } from '../../../test/support/resolved-document.js';
+import { wholeSchemas } from '../../../../test/support/resolved-document.js';
 import { withExtensions } from './schema-rules.js';
 import type { Schema } from './operations.js';
 

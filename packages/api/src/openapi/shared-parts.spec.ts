@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Response } from './operations.js';
-import { problemResponses } from './problem-responses.js';
+import { problemResponses } from '../../../../src/common/openapi/problem-responses.js';
 import { withSharedParts } from './shared-parts.js';
 
 const GONE: Response = problemResponses([{ status: 410, detail: 'It was deleted.' }])[410] ?? {

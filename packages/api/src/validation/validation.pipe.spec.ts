@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { IsUppercase } from 'class-validator';
-import { InvalidInputError } from '../errors/domain-error.js';
+import { InvalidInputError } from '../errors/problem-error.js';
 import {
   Decimal,
   Flag,

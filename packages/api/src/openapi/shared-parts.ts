@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { type Operation, operationsOf, type Parameter, type Response } from './operations.js';
-import { isUsualDetail } from './problem-responses.js';
+import { isUsualDetail } from '../../../../src/common/openapi/problem-responses.js';
 
 const MAX_WORDS = 4;
 /** Shorter names of what nearly every operation refers to. */
