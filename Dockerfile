@@ -13,6 +13,7 @@ COPY package.json package-lock.json .npmrc ./
 COPY packages/agent-client/package.json packages/agent-client/
 COPY packages/agent-protocol/package.json packages/agent-protocol/
 COPY packages/agent-server/package.json packages/agent-server/
+COPY packages/api/package.json packages/api/
 COPY packages/common/package.json packages/common/
 COPY packages/console/package.json packages/console/
 COPY packages/database/package.json packages/database/

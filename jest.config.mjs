@@ -13,6 +13,7 @@ export const shared = {
     '<rootDir>/packages/agent-client/src',
     '<rootDir>/packages/agent-protocol/src',
     '<rootDir>/packages/agent-server',
+    '<rootDir>/packages/api/src',
     '<rootDir>/packages/common/src',
     '<rootDir>/packages/database',
     '<rootDir>/packages/egress-proxy',

@@ -17,6 +17,7 @@ const SETTLE_MS = 50;
 const FOLDERS = [
   'src',
   ...[
+    'api',
     'common',
     'agent-client',
     'agent-protocol',

@@ -11,6 +11,7 @@ import { AllowedHosts, MISDIRECTED } from '@slipway/common/requests/allowed-host
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
 import { AGENT_KEY, RequestAdmission } from './auth/request-admission.js';
 import { RequestAuthenticator } from './auth/request-authenticator.js';
+import { databaseProblem } from './common/errors/database-problems.js';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from '@slipway/api/errors/problem.filter.js';
 import { serveDocumentPages } from './common/openapi/document-pages.js';
@@ -144,7 +145,12 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
   // Interceptors run after guards: a body is read once its caller is accepted.
   app.useGlobalInterceptors(new JsonBodyInterceptor());
   app.useGlobalPipes(new InputValidationPipe());
-  app.useGlobalFilters(new ProblemFilter((code) => programMetrics.problemSent(code)));
+  app.useGlobalFilters(
+    new ProblemFilter({
+      onProblem: (code) => programMetrics.problemSent(code),
+      passingFailure: databaseProblem,
+    }),
+  );
 }
 
 /** Bounds how long a connection may stall and what it may send ahead. */

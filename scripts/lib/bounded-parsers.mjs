@@ -87,7 +87,7 @@ export const BOUNDED_PARSERS = {
     'packages/agent-server/src/command-line.ts',
     'packages/agent-server/src/conversations/conversation-files.ts',
     'packages/common/src/processes/end-processes.ts',
-    'src/common/openapi/openapi-document.ts',
+    'packages/api/src/openapi/document-passes.ts',
     'packages/api/src/openapi/schema-rules.ts',
     'packages/api/src/openapi/shared-parts.ts',
     'src/common/product.ts',

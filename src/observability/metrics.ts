@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import pLimit from 'p-limit';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { inTime } from '@slipway/common/async.js';
-import { ERROR_CODES, type ErrorCode } from '../common/errors/domain-error.js';
+import { ERROR_CODES, type ErrorCode, isErrorCode } from '../common/errors/domain-error.js';
 import { productVersion } from '../common/product.js';
 import { poolUse } from '@slipway/database/postgres-options.js';
 import { LeasedWork } from '@slipway/database/leased-worker.js';
@@ -285,7 +285,9 @@ export class ProgramMetrics implements OnModuleInit {
     });
   }
 
-  problemSent(code: ErrorCode): void {
-    this.problems.record({ code });
+  problemSent(code: string): void {
+    if (isErrorCode(code)) {
+      this.problems.record({ code });
+    }
   }
 }

@@ -1,10 +1,8 @@
-import type { DatabaseFailure } from '@slipway/database/database-failure.js';
+import type { PassingFailure } from '@slipway/api/errors/problem.filter.js';
+import { type DatabaseFailure, databaseFailure } from '@slipway/database/database-failure.js';
 import type { ErrorCode } from './domain-error.js';
 
-/** What a failure of the database is to clients and operators. */
-export const DATABASE_PROBLEMS: Readonly<
-  Record<DatabaseFailure, { code: ErrorCode; detail: string; log: string; retryAfterSeconds: number }>
-> = {
+export const DATABASE_PROBLEMS: Readonly<Record<DatabaseFailure, PassingFailure & { code: ErrorCode }>> = {
   unreachable: {
     code: 'unavailable',
     detail: 'The database cannot be reached at the moment; try again.',
@@ -25,3 +23,9 @@ export const DATABASE_PROBLEMS: Readonly<
     retryAfterSeconds: 30,
   },
 };
+
+/** What a failure of the database is to clients and operators; null for another error. */
+export function databaseProblem(error: unknown): PassingFailure | null {
+  const failure = databaseFailure(error);
+  return failure && DATABASE_PROBLEMS[failure];
+}

@@ -1,5 +1,18 @@
-export const API_KEY_SCHEME = 'APIKeyHeader';
+import {
+  ADMINISTRATORS_ONLY,
+  type DocumentedProblem,
+  FURTHER_PROBLEMS,
+  OPEN_TO_EVERYONE,
+  ROUTE_RULES,
+  type RouteRules,
+  thrown,
+} from '@slipway/api/openapi/api-route.js';
+import { inputsOf, invalidInputExample, jsonBodyOf } from '@slipway/api/openapi/invalid-input-example.js';
+import type { Operation, Schemas } from '@slipway/api/openapi/operations.js';
+import { insufficientScope, type Scope } from '../scopes.js';
+import { invalidInputResponse, problemResponses } from './problem-responses.js';
 
+export const API_KEY_SCHEME = 'APIKeyHeader';
 export const SESSION_SCHEME = 'SessionCookie';
 
 export interface Marks {

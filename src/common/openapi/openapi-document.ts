@@ -1,21 +1,21 @@
 import { type OpenAPIObject, DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
-import { isDeepStrictEqual } from 'node:util';
 import type { INestApplication } from '@nestjs/common';
 import {
-  operationNamed,
-  dereferenced,
-  type MediaType,
-  type Operation,
-  operationsOf,
-  type Schema,
-  type Schemas,
-} from '@slipway/api/openapi/operations.js';
+  withCommonHeaders,
+  withExamples,
+  withExtendedSchemas,
+  withoutEmptyMembers,
+  withoutSuffixes,
+  withTerseParameters,
+} from '@slipway/api/openapi/document-passes.js';
+import { operationNamed, operationsOf } from '@slipway/api/openapi/operations.js';
 import { isForSomeRepositories, scopeOf } from '../scopes.js';
 import { OPEN_TO_EVERYONE, ROUTE_RULES } from '@slipway/api/openapi/api-route.js';
 import { API_KEY_SCHEME, completeOperation, type Marks, SESSION_SCHEME } from './complete-operation.js';
 import { API_VERSION, DESCRIPTION, FIRST_TAG, START_HERE, TAGS } from './introduction.js';
+import { isUsualDetail } from './problem-responses.js';
 import { ProblemDto, ValidationErrorDto, ValidationProblemDto } from './problem.dto.js';
-import { withExtensions, withSchemaRules } from '@slipway/api/openapi/schema-rules.js';
+import { withSchemaRules } from '@slipway/api/openapi/schema-rules.js';
 import { withSharedParts } from '@slipway/api/openapi/shared-parts.js';
 import { WebhookBodyDto } from '@slipway/api/openapi/webhooks.js';
 
@@ -71,8 +71,10 @@ export function buildOpenApiDocument(app: INestApplication, publicUrl: string | 
   };
   const ordered = withStartHere(withDeprecations({ ...document, security: [] }));
   const complete = withoutSuffixes(withDerivedResponses(ordered));
-  const explained = withoutEmptyMembers(withExamples(withCommonHeaders(complete)));
-  return withSharedParts(withExtendedSchemas(withTerseParameters(explained)));
+  const examples = withExamples(withCommonHeaders(complete));
+  // The generator writes `contact: {}` over it.
+  const explained = withoutEmptyMembers({ ...examples, info: { ...examples.info, ...ABOUT } });
+  return withSharedParts(withExtendedSchemas(withTerseParameters(explained)), isUsualDetail);
 }
 
 /** Shows the first requests of a newcomer as a group of their own too, in the order in which they are sent. */

@@ -3,10 +3,7 @@ import type { Request, Response } from 'express';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { MalformedBodyError } from '@slipway/common/requests/json-body.js';
 import { answeredRequestId, currentRequest } from '../requests/request-context.js';
-import { DATABASE_PROBLEMS } from '../../../../src/common/errors/database-problems.js';
-import { databaseFailure } from '@slipway/database/database-failure.js';
-import { DomainError, type ErrorCode } from '../../../../src/common/errors/domain-error.js';
-import { InvalidInputError } from './problem-error.js';
+import { type EdgeCode, InvalidInputError, ProblemError } from './problem-error.js';
 import { invalidInputBody, problem, problemMediaType, problemOf, type Problem } from './problem.js';
 
 const MIB = 1_048_576;
@@ -15,6 +12,21 @@ interface ProblemResponse {
   body: Problem | InvalidInputError;
   status: number;
   headers?: Record<string, string>;
+}
+
+/** A failure that is not the service's own, as of its database: the same request can succeed later. */
+export interface PassingFailure {
+  code: string;
+  detail: string;
+  log: string;
+  retryAfterSeconds: number;
+}
+
+interface ProblemFilterOptions {
+  /** Counts answers by their code. */
+  onProblem?: (code: string) => void;
+  /** Null: the error is a defect. */
+  passingFailure?: (error: unknown) => PassingFailure | null;
 }
 
 interface RouteLayer {
@@ -27,7 +39,7 @@ interface RouteLayer {
 export class ProblemFilter implements ExceptionFilter {
   private readonly logger = new Logger(ProblemFilter.name);
 
-  constructor(private readonly onProblem: (code: ErrorCode) => void = () => undefined) {}
+  constructor(private readonly options: ProblemFilterOptions = {}) {}
 
   catch(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
@@ -41,7 +53,7 @@ export class ProblemFilter implements ExceptionFilter {
     const type = problemMediaType(request.headers.accept);
     const sent = body instanceof InvalidInputError ? invalidInputBody(body, type, requestId()) : body;
     if ('code' in sent) {
-      this.onProblem(sent.code);
+      this.options.onProblem?.(sent.code);
     }
     const text = JSON.stringify(sent);
     response.writeHead(status, {
@@ -61,7 +73,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (error instanceof MalformedBodyError) {
       return malformedBody(error);
     }
-    if (error instanceof DomainError) {
+    if (error instanceof ProblemError) {
       const body = problemOf(error, requestId());
       return { status: body.status, body, headers: retryAfter(error.retryAfterSeconds) };
     }
@@ -71,11 +83,11 @@ export class ProblemFilter implements ExceptionFilter {
     if (error instanceof URIError) {
       return nothingHere();
     }
-    const failure = databaseFailure(error);
+    const failure = this.options.passingFailure?.(error) ?? null;
     if (failure !== null) {
-      const { code, detail, log, retryAfterSeconds } = DATABASE_PROBLEMS[failure];
-      this.logger.error(log, { error: String(error) });
-      return answer(503, code, detail, retryAfter(retryAfterSeconds));
+      this.logger.error(failure.log, { error: String(error) });
+      const body = problem(503, failure.code, failure.detail, requestId());
+      return { status: 503, body, headers: retryAfter(failure.retryAfterSeconds) };
     }
     this.logger.error('failed to handle request', errorStack(error));
     return answer(500, 'internal', 'Something went wrong here; the log has it under this request id.');
@@ -84,7 +96,7 @@ export class ProblemFilter implements ExceptionFilter {
 
 function answer(
   status: number,
-  code: ErrorCode,
+  code: EdgeCode,
   detail: string,
   headers: Record<string, string> = {},
 ): ProblemResponse {
@@ -103,7 +115,7 @@ function unwrap(exception: unknown): unknown {
     if (
       cause instanceof InvalidInputError ||
       cause instanceof MalformedBodyError ||
-      cause instanceof DomainError
+      cause instanceof ProblemError
     ) {
       return cause;
     }

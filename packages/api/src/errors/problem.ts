@@ -1,7 +1,11 @@
 import { STATUS_CODES } from 'node:http';
 import { namesMediaType } from '../requests/response-headers.js';
-import type { DomainError, ErrorCode } from '../../../../src/common/errors/domain-error.js';
-import type { ErrorKind, InputProblem, InvalidInputError } from './problem-error.js';
+import {
+  type InputProblem,
+  type InvalidInputError,
+  type ProblemError,
+  STATUS_OF_KIND,
+} from './problem-error.js';
 
 /** Clients that name the second get it. */
 export const PROBLEM_MEDIA_TYPES = ['application/json', 'application/problem+json'] as const;
@@ -13,37 +17,15 @@ export interface Problem {
   status: number;
   detail: string;
   error: string;
-  code: ErrorCode;
+  code: string;
   request_id: string | null;
   [extension: string]: unknown;
 }
 
-const STATUS_OF_KIND: Record<ErrorKind, number> = {
-  bad_request: 400,
-  unauthorized: 401,
-  payment_required: 402,
-  forbidden: 403,
-  not_found: 404,
-  method_not_allowed: 405,
-  conflict: 409,
-  gone: 410,
-  too_large: 413,
-  unsupported_media_type: 415,
-  misdirected: 421,
-  unprocessable: 422,
-  rate_limited: 429,
-  internal: 500,
-  not_offered: 501,
-  bad_gateway: 502,
-  unavailable: 503,
-  gateway_timeout: 504,
-  storage_full: 507,
-};
-
 /** `detail` must be safe to show to the client. */
 export function problem(
   status: number,
-  code: ErrorCode,
+  code: string,
   detail: string,
   requestId: string | null,
   extensions: Record<string, unknown> = {},
@@ -60,11 +42,11 @@ export function problem(
   };
 }
 
-export function statusOf({ kind }: DomainError): number {
+export function statusOf({ kind }: ProblemError): number {
   return STATUS_OF_KIND[kind];
 }
 
-export function problemOf(error: DomainError, requestId: string | null): Problem {
+export function problemOf(error: ProblemError, requestId: string | null): Problem {
   return problem(statusOf(error), error.code, error.message, requestId, error.extensions);
 }
 

@@ -9,8 +9,7 @@ import {
   getSchemaPath,
   type OpenAPIObject,
 } from '@nestjs/swagger';
-import type { DomainError, ErrorCode } from '../../../../src/common/errors/domain-error.js';
-import type { InputProblem } from '../errors/problem-error.js';
+import type { InputProblem, ProblemError } from '../errors/problem-error.js';
 import { statusOf } from '../errors/problem.js';
 import type { DtoClass } from '../validation/field.js';
 import { type SentWebhook, webhookItems } from './webhooks.js';
@@ -24,7 +23,7 @@ export const FURTHER_PROBLEMS = 'x-further-problems';
 
 export interface DocumentedProblem {
   status: number;
-  code?: ErrorCode;
+  code?: string;
   detail?: string;
   /** When several problems share a status, the first description counts. */
   description?: string;
@@ -37,7 +36,7 @@ export function documented(status: number, detail: string, description?: string)
 }
 
 /** What a service throws, with what it means to the clients of the route. */
-export function thrown(error: DomainError, description?: string): DocumentedProblem {
+export function thrown(error: ProblemError, description?: string): DocumentedProblem {
   const { code, message, extensions } = error;
   return { status: statusOf(error), code, detail: message, description, extensions };
 }

@@ -1,3 +1,15 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { OpenAPIObject } from '@nestjs/swagger';
+import {
+  dereferenced,
+  type MediaType,
+  type Operation,
+  operationsOf,
+  type Schema,
+  type Schemas,
+} from './operations.js';
+import { withExtensions } from './schema-rules.js';
+
 const WITH_RETRY_AFTER = ['429', '503'];
 
 /** Sorts paths and components, so that the order of imports does not matter. */
@@ -16,7 +28,8 @@ export function openApiText(document: OpenAPIObject): string {
   return `${JSON.stringify(sorted, null, 2)}\n`;
 }
 
-function withoutSuffixes(document: OpenAPIObject): OpenAPIObject {
+/** Names schemas as clients know them: classes end in `Dto`. */
+export function withoutSuffixes(document: OpenAPIObject): OpenAPIObject {
   const text = JSON.stringify(document).replaceAll(/("#\/components\/schemas\/\w+)Dto"/g, '$1"');
   const renamed = JSON.parse(text) as OpenAPIObject;
   const schemas = Object.entries(renamed.components?.schemas ?? {});
@@ -27,7 +40,8 @@ function withoutSuffixes(document: OpenAPIObject): OpenAPIObject {
   return renamed;
 }
 
-function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
+/** What every answer has, whichever route it is of. */
+export function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   for (const { operation } of operationsOf(copy)) {
     for (const [status, response] of Object.entries(operation.responses)) {
@@ -62,7 +76,7 @@ function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
 }
 
 /** Requests have examples. Readers make that of an answer themselves, of those of its members: only others are written out. */
-function withExamples(document: OpenAPIObject): OpenAPIObject {
+export function withExamples(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   const schemas = copy.components?.schemas ?? {};
   for (const { operation } of operationsOf(copy)) {
@@ -99,6 +113,7 @@ function requestExampleOf(schema: Schema, schemas: Schemas): unknown {
   );
 }
 
+/** Made of those of its members; the first of a choice. */
 export function exampleOf(schema: Schema, schemas: Schemas): unknown {
   if ('$ref' in schema) {
     const target = schemas[schema.$ref.split('/').at(-1) ?? ''];
@@ -125,17 +140,17 @@ export function exampleOf(schema: Schema, schemas: Schemas): unknown {
   return schema.default;
 }
 
-/** The generator writes `summary: ""` and `contact: {}` where nothing is given. */
-function withoutEmptyMembers(document: OpenAPIObject): OpenAPIObject {
+/** The generator writes `summary: ""` where nothing is given. */
+export function withoutEmptyMembers(document: OpenAPIObject): OpenAPIObject {
   return JSON.parse(
-    JSON.stringify({ ...document, info: { ...document.info, ...ABOUT } }, (key, value: unknown) =>
+    JSON.stringify(document, (key, value: unknown) =>
       (key === 'summary' || key === 'description') && value === '' ? undefined : value,
     ),
   ) as OpenAPIObject;
 }
 
 /** Nest repeats the values of an enum that has a schema of its own, and what readers assume anyway. */
-function withTerseParameters(document: OpenAPIObject): OpenAPIObject {
+export function withTerseParameters(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   const names = new Map(
     Object.entries(copy.components?.schemas ?? {}).flatMap(([name, schema]) =>
@@ -159,7 +174,8 @@ function withTerseParameters(document: OpenAPIObject): OpenAPIObject {
   return copy;
 }
 
-function withExtendedSchemas(document: OpenAPIObject): OpenAPIObject {
+/** Writes members that several schemas have in one of them. */
+export function withExtendedSchemas(document: OpenAPIObject): OpenAPIObject {
   const { components = {} } = document;
   return { ...document, components: { ...components, schemas: withExtensions(components.schemas ?? {}) } };
 }

@@ -1,16 +1,5 @@
 import type { InputProblem } from '../errors/problem-error.js';
 import { dereferenced, type MediaType, type Operation, type Schema, type Schemas } from './operations.js';
-import { insufficientScope, type Scope } from '../../../../src/common/scopes.js';
-import {
-  ADMINISTRATORS_ONLY,
-  type DocumentedProblem,
-  FURTHER_PROBLEMS,
-  OPEN_TO_EVERYONE,
-  ROUTE_RULES,
-  type RouteRules,
-  thrown,
-} from './api-route.js';
-import { invalidInputResponse, problemResponses } from '../../../../src/common/openapi/problem-responses.js';
 
 interface Input {
   place: string;
@@ -49,7 +38,7 @@ function likeliestOf(inputs: readonly Input[]): Input | undefined {
 }
 
 /** Members of the body, then parameters; headers are not checked. */
-function inputsOf(operation: Operation, schemas: Schemas): Input[] {
+export function inputsOf(operation: Operation, schemas: Schemas): Input[] {
   const { properties = {}, required = [] } = dereferenced(jsonBodyOf(operation)?.schema, schemas);
   const members = Object.entries(properties).map(([name, schema]) => ({
     place: 'body',

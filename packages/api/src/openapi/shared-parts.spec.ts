@@ -1,12 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Response } from './operations.js';
-import { problemResponses } from '../../../../src/common/openapi/problem-responses.js';
 import { withSharedParts } from './shared-parts.js';
 
-const GONE: Response = problemResponses([{ status: 410, detail: 'It was deleted.' }])[410] ?? {
-  description: '',
+const GONE: Response = {
+  description: 'Error',
+  content: {
+    'application/json': { examples: { gone: { value: { status: 410, detail: 'It was deleted.' } } } },
+  },
 };
+const nothingIsUsual = () => false;
 
 function documentOf(...answers: Record<string, Response>[]): OpenAPIObject {
   return {
@@ -21,13 +24,13 @@ describe('withSharedParts', () => {
     const other = { ...GONE, description: 'Another' };
     const document = documentOf({ 410: other }, { 410: GONE }, { 410: GONE }, { 410: other });
     const turned = { ...document, paths: Object.fromEntries(Object.entries(document.paths).toReversed()) };
-    const { components } = withSharedParts(document);
+    const { components } = withSharedParts(document, nothingIsUsual);
 
     expect(components?.responses).toEqual({
       GoneItWasDeleted: withReference(other),
       GoneItWasDeleted2: withReference(GONE),
     });
-    expect(withSharedParts(turned).components).toEqual(components);
+    expect(withSharedParts(turned, nothingIsUsual).components).toEqual(components);
   });
 });
 

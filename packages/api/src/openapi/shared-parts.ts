@@ -1,7 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { type Operation, operationsOf, type Parameter, type Response } from './operations.js';
-import { isUsualDetail } from '../../../../src/common/openapi/problem-responses.js';
 
 const MAX_WORDS = 4;
 /** Shorter names of what nearly every operation refers to. */
@@ -29,8 +28,11 @@ interface Place {
   refer: (reference: Reference) => void;
 }
 
+/** Whether this is the text of a status that no operation has said anything about; names do without it. */
+type IsUsual = (status: number, detail: string) => boolean;
+
 /** Writes what several operations say in the same words once, in the components, and refers to it. */
-export function withSharedParts(document: OpenAPIObject): OpenAPIObject {
+export function withSharedParts(document: OpenAPIObject, isUsual: IsUsual): OpenAPIObject {
   const copy = structuredClone(document);
   const operations = [...operationsOf(copy), ...operationsOf({ ...copy, paths: copy.webhooks ?? {} })]
     // An order that does not depend on that of imports, as names may.
@@ -40,11 +42,14 @@ export function withSharedParts(document: OpenAPIObject): OpenAPIObject {
   const errors = answers.filter(({ status }) => Number(status) >= 400);
   // Named while examples still stand in them.
   const responses = errors.map(({ status, response, responses: all }) => ({
-    name: nameOf(status, response),
+    name: nameOf(status, response, isUsual),
     part: response,
     refer: (reference: Reference) => void (all[status] = reference),
   }));
-  const examples = shared('examples', errors.flatMap(examplesOf));
+  const examples = shared(
+    'examples',
+    errors.flatMap((answer) => examplesOf(answer, isUsual)),
+  );
   copy.components = {
     ...copy.components,
     examples,
@@ -100,14 +105,14 @@ function bodyOf(operation: Operation): Place[] {
     : [];
 }
 
-function examplesOf({ status, response: { content = {} } }: Answer): Place[] {
+function examplesOf({ status, response: { content = {} } }: Answer, isUsual: IsUsual): Place[] {
   return Object.values(content).flatMap(({ examples = {} }) =>
     Object.entries(examples).flatMap(([key, example]) =>
       '$ref' in example
         ? []
         : [
             {
-              name: wordsOf(status, aboutExample(example.value)) || titleOf(status),
+              name: wordsOf(status, isUsual, aboutExample(example.value)) || titleOf(status),
               part: example,
               refer: (reference) => void (examples[key] = reference),
             },
@@ -131,11 +136,11 @@ function parametersOf({ parameters = [] }: Operation): Place[] {
 }
 
 /** Names a response, such as `NotFoundNoSandboxId`. */
-function nameOf(status: string, { description, content = {} }: Response): string {
+function nameOf(status: string, { description, content = {} }: Response, isUsual: IsUsual): string {
   const { example, examples = {} } = content['application/json'] ?? {};
   const several = Object.values(examples).flatMap((each) => ('$ref' in each ? [] : [each.value as unknown]));
   const only: unknown = several.length > 1 ? undefined : (example ?? several[0]);
-  return `${titleOf(status)}${wordsOf(status, aboutExample(only) ?? description)}`;
+  return `${titleOf(status)}${wordsOf(status, isUsual, aboutExample(only) ?? description)}`;
 }
 
 function aboutExample(example: unknown): string | undefined {
@@ -148,9 +153,9 @@ function titleOf(status: string): string {
 }
 
 /** The first that count; none for the usual problem of a status. */
-function wordsOf(status: string, about = ''): string {
+function wordsOf(status: string, isUsual: IsUsual, about = ''): string {
   const words = about.split(/\s+/).filter((word) => !SMALL_WORDS.test(word));
-  return isUsualDetail(Number(status), about) ? '' : joined(firstWords(words.join(' ')));
+  return isUsual(Number(status), about) ? '' : joined(firstWords(words.join(' ')));
 }
 
 function firstClause({ description, name }: Parameter): string {

@@ -22,12 +22,12 @@ interface RequestContext {
   takePlace?: () => void;
   /** Set once the key is verified, with `caller`. */
   userId?: string;
-  /** The id of the user or the sandbox whose key it is. */
+  /** The id of the user, or of their program, whose key it is. */
   caller?: string;
-  /** Sandboxes have none. */
+  /** Keys of programs have none. */
   keyId?: string;
-  /** Whether the key may have what opens sandboxes of its user. */
-  opensSandboxes?: boolean;
+  /** What the key may do besides, in words of the service. */
+  grants?: readonly string[];
 }
 
 const storage = new AsyncLocalStorage<RequestContext>();
@@ -87,22 +87,32 @@ export function currentRequest(): RequestContext | undefined {
   return storage.getStore();
 }
 
-/** Records whose key came with the request; a sandbox's has no `keyId`. */
-export function noteCaller(userId: string, caller: string, keyId?: string, opensSandboxes = false): void {
+/** Records whose key came with the request. */
+export function noteCaller(
+  userId: string,
+  caller: string,
+  keyId?: string,
+  grants: readonly string[] = [],
+): void {
   const current = storage.getStore();
   if (current) {
     current.userId = userId;
     current.caller = caller;
-    current.opensSandboxes = opensSandboxes;
+    current.grants = grants;
     if (keyId !== undefined) {
       current.keyId = keyId;
     }
   }
 }
 
-/** Whether the key of the request is this user's, or of a sandbox of theirs. */
+/** Whether the key of the request is this user's, or of a program of theirs. */
 export function isCaller(userId: string): boolean {
   return storage.getStore()?.userId === userId;
+}
+
+/** Whether the key of the request was noted with this grant. */
+export function callerHas(grant: string): boolean {
+  return storage.getStore()?.grants?.includes(grant) === true;
 }
 
 /** Leaves out the query, and parts that are too long for an id: they may be a misplaced key or token. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { openApiText } from '@slipway/api/openapi/document-passes.js';
+import { openApiText } from './document-passes.js';
 
 describe('openApiText', () => {
   it('does not show the order in which modules were imported', () => {
