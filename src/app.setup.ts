@@ -25,7 +25,8 @@ import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js'
 import { AppConfig } from './config/app-config.js';
 import { ServiceAddress } from './config/service-address.js';
 import { Draining } from './health/readiness.js';
-import { Metrics, ProgramMetrics } from './observability/metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
+import { ProgramMetrics } from './observability/program-metrics.js';
 import {
   requestMetricsMiddleware,
   requestSpansMiddleware,

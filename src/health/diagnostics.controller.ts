@@ -7,7 +7,7 @@ import { Shown, TEXT_MAP } from '@slipway/api/openapi/responses.js';
 import { productVersion } from '../common/product.js';
 import { CredentialsPlace } from '../config/credentials-place.js';
 import { configurationReport } from '../config/load-config.js';
-import { Metrics } from '../observability/metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 import { ReadinessPartDto, toPartDtos, Readiness } from './readiness.js';
 
 const Counts = (description: string, example: Record<string, number>): PropertyDecorator =>

@@ -4,7 +4,7 @@ import { DATABASE_PROBLEMS } from '../common/errors/database-problems.js';
 import { databaseFailure, isDatabaseAway } from '@slipway/database/database-failure.js';
 import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { missingMigrations } from '@slipway/database/migration-runner.js';
-import { Metrics } from '../observability/metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 import { Draining, type PartState, Readiness } from './readiness.js';
 
 const DATABASE_AWAY: PartState = {

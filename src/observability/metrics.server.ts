@@ -4,7 +4,7 @@ import { errorStack } from '@slipway/common/errors/error-message.js';
 import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
 import { AppConfig } from '../config/app-config.js';
 import { ConfigError } from '@slipway/common/errors/config.error.js';
-import { Metrics } from './metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 
 /** Serves `GET /metrics` without a key, on its own port. */
 @Injectable()

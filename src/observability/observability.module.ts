@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { LeasedWorkModule } from '../database/leased-work.module.js';
-import { Metrics, ProgramMetrics } from './metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
+import { ProgramMetrics } from './program-metrics.js';
 import { MetricsServer } from './metrics.server.js';
 import { TelemetryService } from './telemetry.service.js';
 

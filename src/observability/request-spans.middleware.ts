@@ -4,7 +4,7 @@ import { context, propagation, ROOT_CONTEXT, SpanKind, trace } from '@openteleme
 import type { Middleware } from '@slipway/common/requests/json-body.js';
 import { answeredRequestId, currentRequest } from '@slipway/api/requests/request-context.js';
 import { failSpan, tracer } from '@slipway/common/spans.js';
-import type { Metrics } from './metrics.js';
+import type { Metrics } from '@slipway/telemetry/metrics.js';
 
 /** Counts finished requests by route. `unroutedName` names requests without a route; null if they have no name. */
 export function requestMetricsMiddleware(

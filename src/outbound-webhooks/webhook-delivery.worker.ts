@@ -6,7 +6,7 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { SharedLimit } from '@slipway/common/shared-limit.js';
 import { LeasedWork, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
 import { ServiceLeasedWorker } from '../database/leased-work.module.js';
-import { type Instrument, Metrics } from '../observability/metrics.js';
+import { type Instrument, Metrics } from '@slipway/telemetry/metrics.js';
 import {
   type ClaimedDelivery,
   type DeliveryStatus,

@@ -14,7 +14,7 @@ import {
 } from '@slipway/api/pagination/page.js';
 import { NamedStatement } from '@slipway/database/named-statement.js';
 import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
-import { countRows } from '../../observability/metrics.js';
+import { countRows } from '../../observability/program-metrics.js';
 import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import type { StartRequest, StartTaskStatus } from './start-task.entity.js';

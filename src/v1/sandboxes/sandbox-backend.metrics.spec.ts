@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { ScriptedSandboxBackend } from '../../../test/fakes/scripted-sandbox-backend.js';
 import { sandboxLaunch } from '../../../test/support/sandbox-launch.js';
 import { parseConfig } from '../../config/load-config.js';
-import { Metrics } from '../../observability/metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 import { requireMayStop } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendMetrics, measured } from './sandbox-backend.factory.js';
 

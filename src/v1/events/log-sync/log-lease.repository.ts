@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { lockFree } from '@slipway/database/leased-rows.js';
-import { countRows } from '../../../observability/metrics.js';
+import { countRows } from '../../../observability/program-metrics.js';
 
 /** Tells that a process follows some conversations no longer. */
 export const RELEASED_CHANNEL = 'conversations_released';

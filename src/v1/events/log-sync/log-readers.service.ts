@@ -3,7 +3,7 @@ import { jittered } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
-import { Metrics } from '../../../observability/metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { OPENED_CHANNEL } from '../followed-conversation.repository.js';

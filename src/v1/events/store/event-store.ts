@@ -5,7 +5,7 @@ import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock, toInstant } from '@slipway/common/clock.js';
 import { isDatabaseAway } from '@slipway/database/database-failure.js';
-import { type Instrument, Metrics, type NoLabels } from '../../../observability/metrics.js';
+import { type Instrument, Metrics, type NoLabels } from '@slipway/telemetry/metrics.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import {
   type AppendedEvents,

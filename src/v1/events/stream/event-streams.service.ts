@@ -13,7 +13,7 @@ import { DomainError } from '../../../common/errors/domain-error.js';
 import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
 import { toHexId } from '@slipway/common/identifiers.js';
 import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
-import { Metrics } from '../../../observability/metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 import { ConversationUpdates } from '../store/event-store.js';
 import { EventsService } from '../events.service.js';
 import { FollowedConversationRepository, REMOVED_CHANNEL } from '../followed-conversation.repository.js';

@@ -5,7 +5,7 @@ import { errorStack } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { type Instrument, Metrics } from '../../../observability/metrics.js';
+import { type Instrument, Metrics } from '@slipway/telemetry/metrics.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend, type WarmStarts } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';

@@ -4,7 +4,7 @@ import { Column, Entity, type EntityManager, Index, PrimaryColumn, Repository } 
 import { Clock } from '@slipway/common/clock.js';
 import { lockFree } from '@slipway/database/leased-rows.js';
 import { NamedStatement } from '@slipway/database/named-statement.js';
-import { countRows } from '../../../observability/metrics.js';
+import { countRows } from '../../../observability/program-metrics.js';
 import { HostIdentity } from '../host-identity.js';
 import { hostIsLost } from '../sandbox-host.repository.js';
 

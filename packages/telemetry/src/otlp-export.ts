@@ -32,8 +32,8 @@ import {
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { connectionProblem, errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { bypassesProxy } from '@slipway/common/http/address-rules.js';
-import type { OutboundConfig } from '../config/app-config.js';
-import type { TelemetryConfig } from '../config/telemetry-config.js';
+import type { OutboundConfig } from '../../../src/config/app-config.js';
+import type { TelemetryConfig } from '../../../src/config/telemetry-config.js';
 import type { Metrics } from './metrics.js';
 import { PrometheusProducer } from './prometheus.producer.js';
 import { type DropReason, SpanDelivery } from './span-delivery.js';

@@ -7,7 +7,7 @@ import {
   trace,
   TraceFlags,
 } from '@opentelemetry/api';
-import { recordSpans } from '../../test/support/recorded-spans.js';
+import { recordSpans } from '../../../test/support/recorded-spans.js';
 import { currentTraceparent, tracedFrom, tracer } from '@slipway/common/spans.js';
 import { unregisterTracing } from './otlp-export.js';
 
