@@ -27,7 +27,7 @@ import {
   SwitchVariable,
   TextVariable,
   UrlVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 // Each member names its environment variable, default and rules; an empty variable counts as absent.
 // `npm run docs:configuration` writes docs/configuration.md from these.

@@ -10,7 +10,7 @@ import {
   PathVariable,
   Satisfies,
   SwitchVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 /** As long as a random key of 128 bits in hexadecimal, at least. */
 const PROXY_KEY = /^[\w+/=.-]{32,256}$/;

@@ -22,7 +22,7 @@ import { EgressConfig } from './egress-config.js';
 import { SandboxConfig } from './sandbox-config.js';
 import { misspeltVariables } from './misspelt-variables.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
-import { problemsOf, readGroup, type Variable, variablesOf } from './variables.js';
+import { problemsOf, readGroup, type Variable, variablesOf } from '@slipway/configuration/variables.js';
 
 type Variables = Readonly<Record<string, string>>;
 

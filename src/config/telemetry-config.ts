@@ -9,7 +9,7 @@ import {
   Satisfies,
   SwitchVariable,
   UrlVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 const SAMPLERS = [
   'always_on',
