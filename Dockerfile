@@ -15,12 +15,14 @@ COPY packages/agent-protocol/package.json packages/agent-protocol/
 COPY packages/agent-server/package.json packages/agent-server/
 COPY packages/api/package.json packages/api/
 COPY packages/common/package.json packages/common/
+COPY packages/configuration/package.json packages/configuration/
 COPY packages/console/package.json packages/console/
 COPY packages/database/package.json packages/database/
 COPY packages/egress-proxy/package.json packages/egress-proxy/
 COPY packages/embedded-postgres/package.json packages/embedded-postgres/
 COPY packages/git-providers/package.json packages/git-providers/
 COPY packages/sandboxes/package.json packages/sandboxes/
+COPY packages/telemetry/package.json packages/telemetry/
 RUN npm ci
 
 FROM packages AS build

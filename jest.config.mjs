@@ -15,11 +15,13 @@ export const shared = {
     '<rootDir>/packages/agent-server',
     '<rootDir>/packages/api/src',
     '<rootDir>/packages/common/src',
+    '<rootDir>/packages/configuration/src',
     '<rootDir>/packages/database',
     '<rootDir>/packages/egress-proxy',
     '<rootDir>/packages/embedded-postgres/src',
     '<rootDir>/packages/git-providers',
     '<rootDir>/packages/sandboxes/src',
+    '<rootDir>/packages/telemetry/src',
     '<rootDir>/test',
   ],
   // Tests themselves are compiled to CommonJS (docs/adr/0002).

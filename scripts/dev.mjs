@@ -22,11 +22,13 @@ const FOLDERS = [
     'agent-client',
     'agent-protocol',
     'agent-server',
+    'configuration',
     'database',
     'egress-proxy',
     'embedded-postgres',
     'git-providers',
     'sandboxes',
+    'telemetry',
   ].map((name) => `packages/${name}/src`),
 ];
 const RECORD = 'node_modules/.cache/slipway-typescript/dev.tsbuildinfo';

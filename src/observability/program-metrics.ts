@@ -1,3 +1,11 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { LeasedWork } from '@slipway/database/leased-worker.js';
+import { poolUse } from '@slipway/database/postgres-options.js';
+import { type Instrument, Metrics } from '@slipway/telemetry/metrics.js';
+import { ERROR_CODES, type ErrorCode, isErrorCode } from '../common/errors/domain-error.js';
+import { productVersion } from '../common/product.js';
+
 /** Runs a statement that selects `value` (text) and `count` (int). */
 export async function countRows(dataSource: DataSource, statement: string): Promise<Map<string, number>> {
   const rows = await dataSource.query<{ value: string; count: number }[]>(statement);

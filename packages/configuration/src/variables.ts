@@ -28,7 +28,7 @@ export interface Variable {
   isPlain: boolean;
   /** Whether it may be in a file, which `X_FILE` names. */
   isSecret: boolean;
-  /** Empty: whichever runs the sandboxes. */
+  /** Those that look at it; empty: it is for whichever is chosen. */
   backends: readonly string[];
 }
 
@@ -60,7 +60,7 @@ export function variablesOf(group: new () => object): Variable[] {
   });
 }
 
-/** Only these backends of sandboxes look at the variable, whose decorator follows. */
+/** Only these backends look at the variable, whose decorator follows. */
 export function For(...backends: string[]): PropertyDecorator {
   return (target, property) => {
     const variables = variablesByGroup.get(target);

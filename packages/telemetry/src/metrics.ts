@@ -1,12 +1,7 @@
-import { Injectable, type OnModuleInit, Logger } from '@nestjs/common';
-import { DataSource } from 'typeorm';
 import pLimit from 'p-limit';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { inTime } from '@slipway/common/async.js';
-import { ERROR_CODES, type ErrorCode, isErrorCode } from '../../../src/common/errors/domain-error.js';
-import { productVersion } from '../../../src/common/product.js';
-import { poolUse } from '@slipway/database/postgres-options.js';
-import { LeasedWork } from '@slipway/database/leased-worker.js';
+import type { Log } from '@slipway/common/log.js';
 
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -67,9 +62,8 @@ export interface Instrument<V extends LabelValues> {
   record(labels: Labels<V>, value?: number): void;
 }
 
-@Injectable()
+/** Metrics of one process, in the format of Prometheus; each is defined where it is measured. */
 export class Metrics {
-  private readonly logger = new Logger('Metrics');
   private readonly registry = new Registry();
   private readonly requests: Histogram;
   private readonly limit = pLimit(MAX_READS);
@@ -77,9 +71,13 @@ export class Metrics {
   /** No gauge is read from the database for a while after one has failed. */
   private databaseAwayUntil = -Infinity;
 
-  constructor() {
+  /** @param prefix of the name that the metric of requests has */
+  constructor(
+    prefix: string,
+    private readonly logger: Log,
+  ) {
     this.requests = new Histogram({
-      name: 'slipway_http_request_duration_seconds',
+      name: `${prefix}_http_request_duration_seconds`,
       help: `Time from a request to the end of its answer; streams last as long as they are read. ${SCOPES.counted}`,
       labelNames: ['method', 'route', 'status'],
       buckets: SECONDS,

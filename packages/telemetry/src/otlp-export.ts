@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '@nestjs/common';
 import {
   diag,
   type DiagLogger,
@@ -32,8 +31,7 @@ import {
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { connectionProblem, errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { bypassesProxy } from '@slipway/common/http/address-rules.js';
-import type { OutboundConfig } from '../../../src/config/app-config.js';
-import type { TelemetryConfig } from '../../../src/config/telemetry-config.js';
+import type { Log } from '@slipway/common/log.js';
 import type { Metrics } from './metrics.js';
 import { PrometheusProducer } from './prometheus.producer.js';
 import { type DropReason, SpanDelivery } from './span-delivery.js';
@@ -46,7 +44,36 @@ const LIMITS = {
   linkCountLimit: 0,
 };
 
-export type SamplerConfig = Pick<TelemetryConfig, 'sampler' | 'samplerRatio'>;
+export interface SamplerConfig {
+  sampler:
+    | 'always_on'
+    | 'always_off'
+    | 'traceidratio'
+    | 'parentbased_always_on'
+    | 'parentbased_always_off'
+    | 'parentbased_traceidratio';
+  samplerRatio: number;
+}
+
+/** What OpenTelemetry's variables say of an exporter. */
+export interface OtlpConfig extends SamplerConfig {
+  /** Below it are `/v1/traces` and `/v1/metrics`. */
+  endpoint: string;
+  headers: Readonly<Record<string, string>>;
+  protocol: 'http/protobuf' | 'http/json';
+  timeoutMs: number;
+  spanDelayMs: number;
+  metricIntervalMs: number;
+  serviceName: string;
+  resourceAttributes: Readonly<Record<string, string>>;
+  traces: 'otlp' | 'none';
+  metrics: 'otlp' | 'none';
+}
+
+export interface OtlpProxy {
+  proxyUrl: string | null;
+  noProxy: string | null;
+}
 
 /** Starts tracing in this process; agent servers pass a service name of their own in `resource`. */
 export function registerTracing(
@@ -117,17 +144,17 @@ function rootSamplerOf({ sampler, samplerRatio }: SamplerConfig): Sampler {
 const STOP_MS = 1_000;
 
 interface OtlpExportOptions {
-  config: TelemetryConfig;
-  proxy: Pick<OutboundConfig, 'proxyUrl' | 'noProxy'>;
+  config: OtlpConfig;
+  proxy: OtlpProxy;
   metrics: Metrics;
-  logger: Logger;
+  logger: Log;
 }
 
 /** A file of its own, so that it is loaded only with a collector. */
 export class OtlpExport {
   private readonly delivery: SpanDelivery | null;
   private readonly metrics: MeterProvider | null;
-  private readonly logger: Logger;
+  private readonly logger: Log;
 
   private constructor({ config, metrics, logger }: OtlpExportOptions, exporters: OtlpExporters) {
     const resource = {
@@ -210,7 +237,7 @@ export class OtlpExport {
 }
 
 /** Passes on the SDK's errors other than outages, which we report ourselves. */
-function errorsOnly(logger: Logger): DiagLogger {
+function errorsOnly(logger: Log): DiagLogger {
   return {
     error: (message) => logger.error('failed to export telemetry', { error: message }),
     warn: () => undefined,
@@ -253,8 +280,8 @@ export interface OtlpExporters {
 }
 
 export async function createExporters(
-  { endpoint, headers, protocol, timeoutMs }: TelemetryConfig,
-  { proxyUrl, noProxy }: Pick<OutboundConfig, 'proxyUrl' | 'noProxy'>,
+  { endpoint, headers, protocol, timeoutMs }: OtlpConfig,
+  { proxyUrl, noProxy }: OtlpProxy,
 ): Promise<OtlpExporters> {
   const [{ OTLPTraceExporter }, { OTLPMetricExporter }] =
     protocol === 'http/json'
