@@ -71,7 +71,7 @@ export const BOUNDED_PARSERS = {
     'src/git-providers/tokens/provider-token.repository.ts',
     'src/outbound-webhooks/push/push-keys.ts',
     'src/outbound-webhooks/push/push-subscription.repository.ts',
-    'src/settings/mcp/stored-servers.ts',
+    'packages/tool-servers/src/stored-servers.ts',
     'src/settings/profiles/llm-profile.repository.ts',
     'src/settings/settings.repository.ts',
     'src/v1/app-conversations/conversations.service.ts',

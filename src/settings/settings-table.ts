@@ -1,7 +1,7 @@
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { EncryptedColumn } from '@slipway/common/secret-cipher.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
-import type { StoredMcpConfigDto } from './mcp/mcp-config.dto.js';
+import type { StoredMcpConfigDto } from '@slipway/tool-servers/mcp-config.dto.js';
 import {
   isKeyColumn,
   memberSchema,

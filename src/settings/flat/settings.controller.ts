@@ -2,7 +2,7 @@ import { Body, Controller, Get, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { ApiRoute, badInput, thrown } from '@slipway/api/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
-import { MCP_CONFIG_EXAMPLE } from '../mcp/mcp-config.dto.js';
+import { MCP_CONFIG_EXAMPLE } from '@slipway/tool-servers/mcp-config.dto.js';
 import {
   SHOWN_ONLY,
   unknownMembers,

@@ -36,7 +36,11 @@ import {
 } from '@slipway/git-providers/git-provider.js';
 import type { ProviderTokenInputs } from '../../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokenMap } from '../secrets/git-tokens.dto.js';
-import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
+import {
+  type McpConfigDto,
+  McpConfigField,
+  StoredMcpConfigDto,
+} from '@slipway/tool-servers/mcp-config.dto.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
 import { MODEL_USE_CODES } from '../model-use.js';
 import {

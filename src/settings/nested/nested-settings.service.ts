@@ -6,7 +6,7 @@ import { InvalidInputError, requireNone, type InputProblem } from '@slipway/api/
 import { SettingsDto, type SettingsWarningDto, SHOWN_ONLY, unknownMembers } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
-import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
+import { namedServers, shownNamedServers } from '@slipway/tool-servers/named-servers.js';
 import { llmOf } from '../settings-layers.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';

@@ -17,7 +17,8 @@ import {
   type ModelWarning,
   isSameModelServer,
 } from '../model-check.js';
-import { type SettingsDetails, unmasked } from '../nested/nested-settings.js';
+import type { SettingsDetails } from '../nested/nested-settings.js';
+import { unmasked } from '@slipway/api/validation/masked-secrets.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
 import type { SettingsColumn } from '../settings.schema.js';
 import { type CalledModel, type KeyedModel, llmOf, llmOver } from '../settings-layers.js';

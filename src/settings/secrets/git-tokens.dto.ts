@@ -19,7 +19,7 @@ import {
 import { badInput } from '@slipway/api/openapi/api-route.js';
 import { WarningsOf } from '@slipway/api/openapi/responses.js';
 import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
-import { type McpConfigDto, McpConfigField } from '../mcp/mcp-config.dto.js';
+import { type McpConfigDto, McpConfigField } from '@slipway/tool-servers/mcp-config.dto.js';
 
 const MAX_ACCOUNT_ID_LENGTH = 255;
 

@@ -3,7 +3,7 @@ import type { AllowedHost, InjectionPlace } from '@slipway/egress-proxy/protocol
 import { AppConfig } from '../../config/app-config.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
-import { isRemote } from '../../settings/mcp/tool-servers.js';
+import { isRemote } from '@slipway/tool-servers/tool-servers.js';
 import { OperatorDefaults } from '../../settings/operator-defaults.js';
 import { LlmProfileRepository } from '../../settings/profiles/llm-profile.repository.js';
 import { toolServersOver } from '../../settings/settings-layers.js';

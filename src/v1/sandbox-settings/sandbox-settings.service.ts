@@ -6,8 +6,8 @@ import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repositor
 import { DomainError } from '../../common/errors/domain-error.js';
 import { type StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/settings.dto.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
-import { exposedServers } from '../../settings/mcp/listed-servers.js';
-import type { StoredMcpConfigDto } from '../../settings/mcp/mcp-config.dto.js';
+import { exposedServers } from '@slipway/tool-servers/listed-servers.js';
+import type { StoredMcpConfigDto } from '@slipway/tool-servers/mcp-config.dto.js';
 import { type NestedSettings, toShownNestedSettingsDto } from '../../settings/nested/nested-settings.dto.js';
 import { masked } from '../../settings/nested/nested-settings.js';
 import { NestedSettingsService } from '../../settings/nested/nested-settings.service.js';

@@ -11,8 +11,8 @@ import { RepositoryAccessService } from '../../../git-providers/repository-acces
 import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
 import { McpConfigRepository } from '../../../settings/mcp/mcp-config.repository.js';
-import { withSecrets } from '../../../settings/mcp/secret-references.js';
-import { commonMembers, isRemote, type ToolServer, withNames } from '../../../settings/mcp/tool-servers.js';
+import { withSecrets } from '@slipway/tool-servers/secret-references.js';
+import { commonMembers, isRemote, type ToolServer, withNames } from '@slipway/tool-servers/tool-servers.js';
 import { OperatorDefaults } from '../../../settings/operator-defaults.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../../organizations/installation-organization.js';
 import {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { referencedSecrets } from '../../../settings/mcp/secret-references.js';
+import { referencedSecrets } from '@slipway/tool-servers/secret-references.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';

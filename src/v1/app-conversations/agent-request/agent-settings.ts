@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, jsonText, without } from '@slipway/commo
 import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import { OWN_PARAMETERS } from '../../../settings/nested/setting-fields.js';
-import type { ToolServer } from '../../../settings/mcp/tool-servers.js';
+import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';
 import { layered, llmOf, membersOver, type SettingsLayer } from '../../../settings/settings-layers.js';
 import { AGENT_COLUMNS, type AgentColumn } from '../../../settings/settings.schema.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';

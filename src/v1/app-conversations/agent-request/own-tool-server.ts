@@ -6,7 +6,7 @@ import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ServiceAddress } from '../../../config/service-address.js';
-import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
+import { isRemote, type ToolServer } from '@slipway/tool-servers/tool-servers.js';
 import { SandboxCallback } from '../../sandboxes/sandbox-callback.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import { StartTaskRepository } from '../start-task.repository.js';

@@ -3,7 +3,7 @@ import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
-import { referencedSecrets, withSecrets } from '../../../settings/mcp/secret-references.js';
+import { referencedSecrets, withSecrets } from '@slipway/tool-servers/secret-references.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import type { AcpAgent } from '../agent-request/acp-agents.js';

@@ -9,7 +9,7 @@ import {
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '@slipway/api/errors/problem-error.js';
 import { MAX_ELEMENTS } from '@slipway/api/validation/field.js';
-import { unmasked } from '../nested/nested-settings.js';
+import { unmasked } from '@slipway/api/validation/masked-secrets.js';
 import { variableNameProblem } from './command-text.js';
 import { MAX_LISTED_NAME, MAX_START_SECONDS } from './mcp-config.dto.js';
 import {
