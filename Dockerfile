@@ -23,6 +23,7 @@ COPY packages/embedded-postgres/package.json packages/embedded-postgres/
 COPY packages/git-providers/package.json packages/git-providers/
 COPY packages/sandboxes/package.json packages/sandboxes/
 COPY packages/telemetry/package.json packages/telemetry/
+COPY packages/tool-servers/package.json packages/tool-servers/
 RUN npm ci
 
 FROM packages AS build

@@ -22,6 +22,7 @@ export const shared = {
     '<rootDir>/packages/git-providers',
     '<rootDir>/packages/sandboxes/src',
     '<rootDir>/packages/telemetry/src',
+    '<rootDir>/packages/tool-servers/src',
     '<rootDir>/test',
   ],
   // Tests themselves are compiled to CommonJS (docs/adr/0002).

@@ -29,6 +29,7 @@ const FOLDERS = [
     'git-providers',
     'sandboxes',
     'telemetry',
+    'tool-servers',
   ].map((name) => `packages/${name}/src`),
 ];
 const RECORD = 'node_modules/.cache/slipway-typescript/dev.tsbuildinfo';

@@ -8,6 +8,7 @@ import {
 } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { requireNone, type InputProblem } from '@slipway/api/errors/problem-error.js';
+import { unmasked } from '@slipway/api/validation/masked-secrets.js';
 import { memberSchema, SETTINGS, type SettingsColumn } from '../settings.schema.js';
 import type { SettingsRow } from '../settings-table.js';
 import {
@@ -200,7 +201,7 @@ export function changesDetails({ details }: NestedChange): boolean {
 export function mergeDetails(stored: SettingsDetails, change: SettingsDetails): SettingsDetails {
   const problems: InputProblem[] = [];
   const merge = (member: keyof SettingsDetails, loc: readonly string[]): JsonObject => {
-    const patch = unmasked(change[member], stored[member], loc, problems);
+    const patch = unmasked(change[member], stored[member], loc, problems, isSecretPath);
     return mergePatch(stored[member], patch);
   };
   const merged = {
@@ -231,15 +232,6 @@ export function changedPaths(before: unknown, after: unknown, path: readonly str
   return names.length === 0
     ? [path.join('.')]
     : names.flatMap((name) => changedPaths(old?.[name], now?.[name], [...path, name]));
-}
-
-function valueAt(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((current, name) => {
-    if (Array.isArray(current)) {
-      return current[Number(name)];
-    }
-    return isJsonObject(current) && Object.hasOwn(current, name) ? current[name] : undefined;
-  }, value);
 }
 
 /** A tree as responses show it. */

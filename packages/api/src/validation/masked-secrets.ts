@@ -1,10 +1,17 @@
-/** A tree with its masks replaced by what is stored in their places. */
+import { isJsonObject, type JsonObject, mapLeaves } from '@slipway/common/json-access.js';
+import { MASK } from '@slipway/common/secret-mask.js';
+import type { InputProblem } from '../errors/problem-error.js';
+
+/**
+ * A tree with its masks replaced by what is stored in their places, as clients send back what they were shown.
+ * @param problems gets those of masks that stand for nothing
+ */
 export function unmasked(
   tree: JsonObject,
   stored: JsonObject,
   loc: readonly string[],
   problems: InputProblem[],
-  isSecret: (path: readonly string[]) => boolean = isSecretPath,
+  isSecret: (path: readonly string[]) => boolean,
 ): JsonObject {
   const copy = mapLeaves(tree, (path, leaf) => {
     if (leaf !== MASK || !isSecret(path)) {
@@ -19,4 +26,13 @@ export function unmasked(
     return leaf;
   });
   return isJsonObject(copy) ? copy : {};
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((current, name) => {
+    if (Array.isArray(current)) {
+      return current[Number(name)];
+    }
+    return isJsonObject(current) && Object.hasOwn(current, name) ? current[name] : undefined;
+  }, value);
 }
