@@ -79,7 +79,7 @@ export const BOUNDED_PARSERS = {
     'src/v1/app-conversations/start-task.repository.ts',
     'src/v1/sandboxes/lifecycle/egress-access.ts',
     'src/v1/app-conversations/outside-credentials/outside-credentials.ts',
-    'src/v1/app-conversations/outside-credentials/tool-credentials.ts',
+    'packages/egress-rules/src/tool-credentials.ts',
     'src/v1/events/events.service.ts',
     'src/v1/events/store/observed-state.ts',
   ],

@@ -1,5 +1,5 @@
 import { parseJson } from '@slipway/common/json-access.js';
-import { parseReadable, type ReadablePattern } from './readable-repositories.js';
+import { parseReadable, type ReadablePattern } from '@slipway/egress-rules/readable-repositories.js';
 import {
   ChoiceVariable,
   commaList,

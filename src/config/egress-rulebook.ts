@@ -10,8 +10,8 @@ import {
   type EgressRuleSet,
   egressSchema,
   GIT_HOSTS,
-} from './egress-rules.js';
-import { type ReadablePattern, readableProblem } from './readable-repositories.js';
+} from '@slipway/egress-rules/egress-rules.js';
+import { type ReadablePattern, readableProblem } from '@slipway/egress-rules/readable-repositories.js';
 
 /** Where rules are wrong, and why. */
 interface RuleProblem {

@@ -1,5 +1,5 @@
-import { MAX_READABLE, MAX_READABLE_LENGTH } from '../config/readable-repositories.js';
-import { MAX_WRITTEN_RULES } from '../config/egress-rules.js';
+import { MAX_READABLE, MAX_READABLE_LENGTH } from '@slipway/egress-rules/readable-repositories.js';
+import { MAX_WRITTEN_RULES } from '@slipway/egress-rules/egress-rules.js';
 import { CLONE_FILTERS, MAX_CLONE_DEPTH } from '@slipway/common/clone-part.js';
 
 /** One member of the flat settings, in the words of JSON Schema where it has them. */

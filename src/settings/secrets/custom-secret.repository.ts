@@ -27,7 +27,7 @@ import {
   placeholderTaken,
   type SecretInjection,
   type SecretPhase,
-} from './secret-injection.js';
+} from '@slipway/egress-rules/secret-injection.js';
 
 /** Of the placeholders that users chose, which are of one secret each. */
 const PLACEHOLDER_KEY = 'custom_secrets_placeholder_key';

@@ -9,7 +9,7 @@ import {
   SECRET_PHASES,
   type SecretInjection,
   type SecretPhase,
-} from './secret-injection.js';
+} from '@slipway/egress-rules/secret-injection.js';
 
 const MAX_HOSTS = 20;
 const MAX_PATHS = 20;

@@ -20,7 +20,7 @@ import type { AppConversation } from './conversation.entity.js';
 import { ConversationQueries } from './conversation.queries.js';
 import type { ConversationRow } from './conversation-row.js';
 import { ConversationRepository } from './conversation.repository.js';
-import type { KeyUse } from './outside-credentials/concealer.js';
+import type { KeyUse } from '@slipway/egress-rules/concealer.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { StartTaskRepository } from './start-task.repository.js';
 import { Delegation } from './start/delegation.js';

@@ -5,7 +5,7 @@ import type { CloneFilter } from '@slipway/common/clone-part.js';
 import type { Visibility } from '../../auth/access.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '@slipway/common/secret-cipher.js';
-import { isReadableWithin, parseReadable } from '../../config/readable-repositories.js';
+import { isReadableWithin, parseReadable } from '@slipway/egress-rules/readable-repositories.js';
 import { toHexId } from '@slipway/common/identifiers.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import type { ConversationReport, WebhookEvent } from '../../outbound-webhooks/webhook-event.js';

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { decideOnce } from '@slipway/egress-proxy/decision.js';
 import { DomainError, found } from '../../common/errors/domain-error.js';
 import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
-import { parseEgressHost } from '../../config/egress-rules.js';
+import { parseEgressHost } from '@slipway/egress-rules/egress-rules.js';
 import { isRestricted } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';

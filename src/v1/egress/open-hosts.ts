@@ -9,7 +9,7 @@ import { LlmProfileRepository } from '../../settings/profiles/llm-profile.reposi
 import { toolServersOver } from '../../settings/settings-layers.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
-import { hostAt, modelPlaces } from '../app-conversations/outside-credentials/credential-places.js';
+import { hostAt, modelPlaces } from '@slipway/egress-rules/credential-places.js';
 import { RepositoryHosts } from '../app-conversations/outside-credentials/repository-hosts.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';

@@ -7,7 +7,7 @@ import {
   type EgressPresets,
   type EgressRuleSet,
   egressSchema,
-} from '../../config/egress-rules.js';
+} from '@slipway/egress-rules/egress-rules.js';
 import type { PodSettings, SandboxProgram } from '@slipway/sandboxes/sandbox-backend.js';
 import { podTemplateSchema } from '../../config/sandbox-config.js';
 

@@ -6,7 +6,7 @@ import { isJsonObject } from '@slipway/common/json-access.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
-import { parseSecretHost } from '../../../settings/secrets/secret-injection.js';
+import { parseSecretHost } from '@slipway/egress-rules/secret-injection.js';
 import { isRemote, type ToolServer } from '@slipway/tool-servers/tool-servers.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { RemoteConversation } from '@slipway/agent-client/agent-server.client.js';

@@ -13,10 +13,14 @@ import {
   mcpServerEntries,
 } from '../agent-request/agent-inputs.reader.js';
 import { AgentKeysReader, type FoundAgentKey, withoutHosts } from './agent-keys.reader.js';
-import type { ModelSource } from './concealer.js';
-import { modelPlaces, stockModelPlaces } from './credential-places.js';
+import type { ModelSource } from '@slipway/egress-rules/concealer.js';
+import { modelPlaces, stockModelPlaces } from '@slipway/egress-rules/credential-places.js';
 import { type KeptPlaceholder, PlaceholderRepository } from './placeholder.repository.js';
-import { searchCredential, type ToolCredential, toolCredentials } from './tool-credentials.js';
+import {
+  searchCredential,
+  type ToolCredential,
+  toolCredentials,
+} from '@slipway/egress-rules/tool-credentials.js';
 
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId'>;
 

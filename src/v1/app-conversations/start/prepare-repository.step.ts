@@ -11,7 +11,7 @@ import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands
 import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
-import type { KeyUse } from '../outside-credentials/concealer.js';
+import type { KeyUse } from '@slipway/egress-rules/concealer.js';
 import type { HolderReads } from '../outside-credentials/holder-reads.js';
 import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
 import { newBranchOf, startsInHead, type StartTask, visibleSecrets } from '../start-task.entity.js';

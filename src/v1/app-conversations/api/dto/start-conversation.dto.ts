@@ -2,8 +2,8 @@ import { ApiSchema } from '@nestjs/swagger';
 import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
 import type { CloneFilter } from '@slipway/common/clone-part.js';
 import type { Visibility } from '../../../../auth/access.js';
-import { MAX_READABLE, MAX_READABLE_LENGTH } from '../../../../config/readable-repositories.js';
-import { MAX_WRITTEN_RULES } from '../../../../config/egress-rules.js';
+import { MAX_READABLE, MAX_READABLE_LENGTH } from '@slipway/egress-rules/readable-repositories.js';
+import { MAX_WRITTEN_RULES } from '@slipway/egress-rules/egress-rules.js';
 import { field, listOf } from '@slipway/api/validation/field.js';
 import {
   Choice,

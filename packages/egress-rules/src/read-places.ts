@@ -1,7 +1,7 @@
 import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { type GitServerAddresses, PUBLIC_GIT_SERVERS } from '@slipway/git-providers/public-git-servers.js';
-import type { ReadablePattern } from '../../../config/readable-repositories.js';
+import type { ReadablePattern } from './readable-repositories.js';
 import { placeAt } from './credential-places.js';
 
 const READING = ['GET', 'HEAD'];

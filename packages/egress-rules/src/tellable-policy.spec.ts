@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { type EgressPolicy, policySchema } from '@slipway/egress-proxy/protocol.js';
-import { parseEgressHost } from '../../config/egress-rules.js';
-import { modelPlaces, secretPlaces } from '../app-conversations/outside-credentials/credential-places.js';
-import { toolCredentials } from '../app-conversations/outside-credentials/tool-credentials.js';
+import { parseEgressHost } from './egress-rules.js';
+import { modelPlaces, secretPlaces } from './credential-places.js';
+import { toolCredentials } from './tool-credentials.js';
 import { tellablePolicy } from './tellable-policy.js';
 
 const LONG = Array.from({ length: 20 }, () => 'a'.repeat(20)).join('.');

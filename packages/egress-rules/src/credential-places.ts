@@ -1,9 +1,9 @@
 import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { isAzure, modelEndpoint } from '@slipway/common/model-endpoint.js';
-import { parseEgressHost } from '../../../config/egress-rules.js';
+import { parseEgressHost } from './egress-rules.js';
 import { PUBLIC_GIT_SERVERS, type GitServerAddresses } from '@slipway/git-providers/public-git-servers.js';
-import { parseSecretHost, type SecretInjection } from '../../../settings/secrets/secret-injection.js';
+import { parseSecretHost, type SecretInjection } from './secret-injection.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 
 /** Where values are put in, besides Basic credentials. */

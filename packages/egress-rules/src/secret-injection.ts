@@ -1,4 +1,4 @@
-import { type EgressHostRule, parseEgressHost } from '../../config/egress-rules.js';
+import { type EgressHostRule, parseEgressHost } from './egress-rules.js';
 import type { InputProblem } from '@slipway/api/errors/problem-error.js';
 
 /** The rule by which a proxy puts the value of a secret in, outside of sandboxes; as it is stored and shown. */
