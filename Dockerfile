@@ -19,6 +19,7 @@ COPY packages/configuration/package.json packages/configuration/
 COPY packages/console/package.json packages/console/
 COPY packages/database/package.json packages/database/
 COPY packages/egress-proxy/package.json packages/egress-proxy/
+COPY packages/egress-rules/package.json packages/egress-rules/
 COPY packages/embedded-postgres/package.json packages/embedded-postgres/
 COPY packages/git-providers/package.json packages/git-providers/
 COPY packages/sandboxes/package.json packages/sandboxes/

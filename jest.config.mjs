@@ -18,6 +18,7 @@ export const shared = {
     '<rootDir>/packages/configuration/src',
     '<rootDir>/packages/database',
     '<rootDir>/packages/egress-proxy',
+    '<rootDir>/packages/egress-rules/src',
     '<rootDir>/packages/embedded-postgres/src',
     '<rootDir>/packages/git-providers',
     '<rootDir>/packages/sandboxes/src',

@@ -25,6 +25,7 @@ const FOLDERS = [
     'configuration',
     'database',
     'egress-proxy',
+    'egress-rules',
     'embedded-postgres',
     'git-providers',
     'sandboxes',

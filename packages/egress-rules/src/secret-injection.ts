@@ -1,5 +1,4 @@
 import { type EgressHostRule, parseEgressHost } from './egress-rules.js';
-import type { InputProblem } from '@slipway/api/errors/problem-error.js';
 
 /** The rule by which a proxy puts the value of a secret in, outside of sandboxes; as it is stored and shown. */
 export interface SecretInjection {
@@ -11,6 +10,13 @@ export interface SecretInjection {
   paths?: string[];
   /** That the user chose; others are random, and of one sandbox each. */
   placeholder?: string;
+}
+
+/** What is wrong with a rule in a request, and where; it never has the value that is refused. */
+export interface RuleProblem {
+  loc: string[];
+  msg: string;
+  type: string;
 }
 
 /** When a secret is in sandboxes; null: always. */
@@ -86,7 +92,7 @@ export function injectionProblems(
   { name, value }: { name: string; value: string },
   injection: SecretInjection | null,
   loc: readonly string[] = ['body'],
-): InputProblem[] {
+): RuleProblem[] {
   if (injection === null) {
     return [];
   }
@@ -95,7 +101,7 @@ export function injectionProblems(
     const msg = `${signs} signs requests and is never sent, so it cannot be put in outside of the sandbox. Leave hosts out to keep it in the sandbox, in clear, or store a token that is sent as it is.`;
     return [{ loc: [...loc, 'hosts'], msg, type: 'not_injectable' }];
   }
-  const problem = (member: string, msg: string): InputProblem[] => [
+  const problem = (member: string, msg: string): RuleProblem[] => [
     { loc: [...loc, member], msg, type: 'value_error' },
   ];
   // What follows the text in a file is no part of a token.
@@ -131,7 +137,7 @@ function signingKind(name: string, value: string): string | null {
 }
 
 /** A placeholder that another secret of the installation has. */
-export function placeholderTaken(loc: readonly string[] = ['body']): InputProblem {
+export function placeholderTaken(loc: readonly string[] = ['body']): RuleProblem {
   const msg = 'Expected a placeholder that no other secret has; leave it out for a random one.';
   return { loc: [...loc, 'placeholder'], msg, type: 'value_error' };
 }
