@@ -2,7 +2,7 @@ import { type JsonObject, without } from '@slipway/common/json-access.js';
 import { isOwnServer } from '@slipway/common/model-endpoint.js';
 import { namedServers } from '@slipway/tool-servers/named-servers.js';
 import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';
-import { isSameModelServer } from './model-check.js';
+import { isSameModelServer } from '@slipway/models/model-check.js';
 import type { SettingsDocument } from './settings.schema.js';
 import type { LayerOwner, SettingsKeys, SettingsRow } from './settings-table.js';
 

@@ -8,7 +8,7 @@ import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registr
 import { ShownProvider } from '../git-providers/repository-fields.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';
-import { ModelCatalogue } from '../settings/model-catalogue.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 
 const PUBLIC: ProviderType[] = ['github', 'gitlab', 'bitbucket'];
 const FEATURE_FLAGS = {

@@ -41,7 +41,7 @@ import {
   McpConfigField,
   StoredMcpConfigDto,
 } from '@slipway/tool-servers/mcp-config.dto.js';
-import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
+import { MODEL_WARNING_CODES, type ModelWarning } from '@slipway/models/model-check.js';
 import { MODEL_USE_CODES } from '../model-use.js';
 import {
   CUSTOM_SECRET_FORM,

@@ -9,8 +9,8 @@ import { ProviderTokensService } from '../../git-providers/tokens/provider-token
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
-import { apiIn, type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
-import { ModelCatalogue } from '../model-catalogue.js';
+import { apiIn, type CheckedModel, headersIn, ModelCheck } from '@slipway/models/model-check.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 import { modelUseWarnings, type ModelUseWarning } from '../model-use.js';
 import { CustomSecretRepository } from '../secrets/custom-secret.repository.js';
 import {

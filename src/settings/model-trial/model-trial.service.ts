@@ -8,10 +8,16 @@ import { RateLimit } from '../../auth/rate-limit.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { ServiceHttpClient } from '../../common/http/service-http.client.js';
 import { UpstreamError } from '@slipway/common/http/upstream-error.js';
-import { ModelCatalogue } from '../model-catalogue.js';
-import { apiIn, headersIn, OPEN_ADDRESSES } from '../model-check.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
+import { apiIn, headersIn, OPEN_ADDRESSES } from '@slipway/models/model-check.js';
 import { type ModelSelection, ProfilesService } from '../profiles/profiles.service.js';
-import { type Question, readReply, type Reply, requestFor, type TriedModel } from './trial-requests.js';
+import {
+  type Question,
+  readReply,
+  type Reply,
+  requestFor,
+  type TriedModel,
+} from '@slipway/models/trial-requests.js';
 
 /** HTTP client for trials: models take their time. */
 export class ModelTrialHttpClient extends ServiceHttpClient {}

@@ -16,7 +16,7 @@ import {
   ModelCheck,
   type ModelWarning,
   isSameModelServer,
-} from '../model-check.js';
+} from '@slipway/models/model-check.js';
 import type { SettingsDetails } from '../nested/nested-settings.js';
 import { unmasked } from '@slipway/api/validation/masked-secrets.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';

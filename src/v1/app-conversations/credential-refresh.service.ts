@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type CredentialsRequest, hasFailed } from '@slipway/agent-protocol/conversation-api.js';
 import { AppConfig } from '../../config/app-config.js';
-import { isSameModelServer, type NamedModel } from '../../settings/model-check.js';
+import { isSameModelServer, type NamedModel } from '@slipway/models/model-check.js';
 import { AgentServerClient, type RemoteConversation } from '@slipway/agent-client/agent-server.client.js';
 import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';

@@ -7,7 +7,7 @@ import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { agentDialect } from './agent-request/agent-dialects.js';
-import { ModelCatalogue } from '../../settings/model-catalogue.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 import { modelVerdict } from './agent-request/settings-check.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { ConversationActionsService } from './conversation-actions.service.js';

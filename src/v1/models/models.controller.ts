@@ -6,7 +6,7 @@ import { PageOf, PageQuery, toPageDto } from '@slipway/api/pagination/page.dto.j
 import { Flag, Text } from '@slipway/api/validation/field-decorators.js';
 import { AcpAgents } from '../app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT } from '../app-conversations/agent-request/agent-settings.js';
-import type { ListedModel } from '../../settings/model-catalogue.js';
+import type { ListedModel } from '@slipway/models/model-catalogue.js';
 import { ModelsService } from './models.service.js';
 
 class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', 50) {

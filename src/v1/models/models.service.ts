@@ -6,7 +6,7 @@ import {
   parsePageId,
   toPage,
 } from '@slipway/api/pagination/page.js';
-import { type ListedModel, ModelCatalogue } from '../../settings/model-catalogue.js';
+import { type ListedModel, ModelCatalogue } from '@slipway/models/model-catalogue.js';
 
 interface ListSearch extends PageRequest {
   query?: string;

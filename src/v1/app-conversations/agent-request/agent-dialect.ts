@@ -8,7 +8,7 @@ import type { JsonObject } from '@slipway/common/json-access.js';
 import type { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
 import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';
-import type { ModelFacts } from '../../../settings/model-catalogue.js';
+import type { ModelFacts } from '@slipway/models/model-catalogue.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import type {

@@ -11,7 +11,7 @@ import { type AcpAgent, AcpAgents, grantedInputs, toStartedAcpAgent, withheldNot
 import { type AgentConfiguration, AgentInputsReader, type GivenInputs } from './agent-inputs.reader.js';
 import type { AgentDialect } from './agent-dialect.js';
 import type { AgentSettings } from './agent-settings.js';
-import { ModelCatalogue } from '../../../settings/model-catalogue.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';
 
 interface NewConversation extends GivenInputs {

@@ -1,6 +1,6 @@
 import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject, type JsonObject, jsonText, without } from '@slipway/common/json-access.js';
-import { isSameModelServer } from '../../../settings/model-check.js';
+import { isSameModelServer } from '@slipway/models/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import { OWN_PARAMETERS } from '../../../settings/nested/setting-fields.js';
 import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';

@@ -5,7 +5,7 @@ import type {
 } from '@slipway/agent-protocol/conversation-api.js';
 import type { GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import type { ModelFacts } from '../../../settings/model-catalogue.js';
+import type { ModelFacts } from '@slipway/models/model-catalogue.js';
 import { SETTINGS } from '../../../settings/settings.schema.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import { workPlaceNote } from '../work-places/work-place.js';

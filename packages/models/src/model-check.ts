@@ -12,9 +12,9 @@ import {
   modelEndpoint,
 } from '@slipway/common/model-endpoint.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
-import { ServiceHttpClient } from '../common/http/service-http.client.js';
+import { ServiceHttpClient } from '../../../src/common/http/service-http.client.js';
 import { UpstreamError, type UpstreamReason } from '@slipway/common/http/upstream-error.js';
-import { type AppConfig, proxyOf } from '../config/app-config.js';
+import { type AppConfig, proxyOf } from '../../../src/config/app-config.js';
 
 /** A model with the key that it is called with, in clear. */
 export interface CheckedModel {
@@ -63,28 +63,6 @@ const UNREACHED: Readonly<Record<UpstreamReason, [ModelWarning['code'], string]>
   too_large: ['unavailable', 'its server sent too much'],
   malformed: ['unavailable', 'its server sent a malformed response'],
 };
-
-/** HTTP client for the servers of models: reaches public addresses, and those that the operator opens to agents. */
-export class ModelHttpClient extends ServiceHttpClient {}
-
-/** @returns the client for the configured proxy and hosts */
-export function createModelHttpClient(
-  { outbound, sandboxes }: AppConfig,
-  timeoutMs = TIMEOUT_MS,
-): ModelHttpClient {
-  const opened = sandboxes.networkAllow.flatMap((entry) => {
-    const destination = parseDestination(entry);
-    return destination?.kind === 'host' && destination.port !== null
-      ? [`http://${entry}`, `https://${entry}`]
-      : [];
-  });
-  return new ModelHttpClient({
-    allowlist: HostAllowlist.parse([...(outbound.allowlist ?? []), ...opened]),
-    maxResponseBytes: MAX_RESPONSE_BYTES,
-    timeoutMs,
-    proxy: proxyOf(outbound),
-  });
-}
 
 /** Asks the server of a model once whether it accepts the key and knows the model. Nothing is generated. */
 @Injectable()

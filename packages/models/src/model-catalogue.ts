@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { ascending } from '@slipway/common/compare.js';
-import { AppConfig } from '../config/app-config.js';
+import { AppConfig } from '../../../src/config/app-config.js';
 import { parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
 
 export interface ModelFacts {
