@@ -21,6 +21,7 @@ export const shared = {
     '<rootDir>/packages/egress-rules/src',
     '<rootDir>/packages/embedded-postgres/src',
     '<rootDir>/packages/git-providers',
+    '<rootDir>/packages/models/src',
     '<rootDir>/packages/sandboxes/src',
     '<rootDir>/packages/telemetry/src',
     '<rootDir>/packages/tool-servers/src',

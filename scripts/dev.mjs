@@ -28,6 +28,7 @@ const FOLDERS = [
     'egress-rules',
     'embedded-postgres',
     'git-providers',
+    'models',
     'sandboxes',
     'telemetry',
     'tool-servers',

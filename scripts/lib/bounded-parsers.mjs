@@ -29,7 +29,7 @@ export const BOUNDED_PARSERS = {
     'packages/git-providers/src/provider-errors.ts',
     'src/git-providers/tokens/token-renewals.ts',
     'packages/models/src/model-check.ts',
-    'src/settings/model-trial/model-trial.service.ts',
+    'packages/models/src/model-trial.ts',
     'packages/models/src/trial-requests.ts',
     'packages/agent-client/src/agent-server.client.ts',
     'packages/agent-client/src/agent-server.http.ts',

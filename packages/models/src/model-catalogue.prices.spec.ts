@@ -21,7 +21,9 @@ describe('readModelPrices', () => {
     ['JSON', '{"openai/own": {"input": 1.5, "output": 6}}'],
   ])('reads %s', async (_, content) => {
     await writeFile(file, content);
-    expect([...(await readModelPrices(file))]).toEqual([['openai/own', { input: 1.5, output: 6 }]]);
+    expect([...(await readModelPrices('MODEL_PRICES_FILE', file))]).toEqual([
+      ['openai/own', { input: 1.5, output: 6 }],
+    ]);
   });
 
   it.each([
@@ -31,13 +33,15 @@ describe('readModelPrices', () => {
     ['a: [', /^MODEL_PRICES_FILE: /],
   ])('refuses %j in one line', async (content, reason) => {
     await writeFile(file, content);
-    const error: unknown = await readModelPrices(file).catch((failure: unknown) => failure);
+    const error: unknown = await readModelPrices('MODEL_PRICES_FILE', file).catch(
+      (failure: unknown) => failure,
+    );
     expect(error).toBeInstanceOf(ConfigError);
     expect(String(error)).not.toContain('\n');
     expect((error as ConfigError).message).toMatch(reason);
   });
 
   it('names a file that is not there', async () => {
-    await expect(readModelPrices('/not/there.yaml')).rejects.toThrow('/not/there.yaml');
+    await expect(readModelPrices('MODEL_PRICES_FILE', '/not/there.yaml')).rejects.toThrow('/not/there.yaml');
   });
 });

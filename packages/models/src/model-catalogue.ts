@@ -1,11 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type * as genaiPrices from '@pydantic/genai-prices';
 import { z } from 'zod';
 import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { ascending } from '@slipway/common/compare.js';
-import { AppConfig } from '../../../src/config/app-config.js';
 import { parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
 
 export interface ModelFacts {
@@ -27,18 +25,13 @@ export interface ListedModel extends Omit<CatalogueModel, 'provider'> {
 }
 
 /** Prices and context windows from the operator's list, or else from the bundled catalogue. */
-@Injectable()
-export class ModelCatalogue implements OnModuleInit {
+export class ModelCatalogue {
   private prices = new Map<string, ModelPrice>();
   private models: Promise<readonly ListedModel[]> | undefined;
 
-  constructor(private readonly config: AppConfig) {}
-
-  async onModuleInit(): Promise<void> {
-    const { modelPricesFile: file } = this.config.agent;
-    if (file !== null) {
-      this.prices = await readModelPrices(file);
-    }
+  /** Reads the operator's list, which a variable names. @throws ConfigError */
+  async readPrices(variable: string, file: string): Promise<void> {
+    this.prices = await readModelPrices(variable, file);
   }
 
   /** @param name as in the settings; the operator's list may omit its provider */
@@ -85,9 +78,9 @@ const modelPrice = z.strictObject({
 type ModelPrice = z.infer<typeof modelPrice>;
 const pricesSchema = namedValues(z.string().min(1), modelPrice);
 
-/** Reads `MODEL_PRICES_FILE`, model name to USD per million tokens. @throws ConfigError */
-export async function readModelPrices(file: string): Promise<Map<string, ModelPrice>> {
-  const prices = await readConfigured('MODEL_PRICES_FILE', file, async () =>
+/** Reads model names to USD per million tokens. @throws ConfigError */
+export async function readModelPrices(variable: string, file: string): Promise<Map<string, ModelPrice>> {
+  const prices = await readConfigured(variable, file, async () =>
     parseConfigured(await readFile(file, 'utf8'), pricesSchema),
   );
   return new Map(Object.entries(prices));

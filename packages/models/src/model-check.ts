@@ -1,7 +1,6 @@
-import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { parseDestination } from '@slipway/common/http/address-rules.js';
-import { HostAllowlist, OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import type { GuardedHttpClient } from '@slipway/common/http/guarded-http.client.js';
+import type { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { jsonAt, jsonList, jsonText, parseJson, isJsonObject } from '@slipway/common/json-access.js';
 import {
   addressToCheck,
@@ -12,9 +11,8 @@ import {
   modelEndpoint,
 } from '@slipway/common/model-endpoint.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
-import { ServiceHttpClient } from '../../../src/common/http/service-http.client.js';
+import type { Log } from '@slipway/common/log.js';
 import { UpstreamError, type UpstreamReason } from '@slipway/common/http/upstream-error.js';
-import { type AppConfig, proxyOf } from '../../../src/config/app-config.js';
 
 /** A model with the key that it is called with, in clear. */
 export interface CheckedModel {
@@ -43,35 +41,28 @@ export interface ModelWarning {
 }
 
 /** The user who stores a model waits for this. */
-const TIMEOUT_MS = 5_000;
-/** Lists of thousands of models have a megabyte. */
-const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
+export const CHECK_MS = 5_000;
 const MAX_REASON = 300;
 const OPENROUTER_HOST = 'openrouter.ai';
 const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
 
-/** Why another address is not asked, and what an operator can do. */
-export const OPEN_ADDRESSES =
-  'this service calls public https addresses, and those that an operator opens with SANDBOX_NETWORK_ALLOW';
-
-const UNREACHED: Readonly<Record<UpstreamReason, [ModelWarning['code'], string]>> = {
-  timeout: ['timeout', `its server did not answer within ${TIMEOUT_MS / 1000} seconds`],
+const UNREACHED: Readonly<Record<Exclude<UpstreamReason, 'refused'>, [ModelWarning['code'], string]>> = {
+  timeout: ['timeout', `its server did not answer within ${CHECK_MS / 1000} seconds`],
   network: ['unavailable', 'its server could not be reached'],
   share: ['unavailable', 'too many requests to its server are under way'],
-  refused: ['refused', OPEN_ADDRESSES],
   redirect: ['unavailable', 'its server sends requests on to another one'],
   too_large: ['unavailable', 'its server sent too much'],
   malformed: ['unavailable', 'its server sent a malformed response'],
 };
 
 /** Asks the server of a model once whether it accepts the key and knows the model. Nothing is generated. */
-@Injectable()
 export class ModelCheck {
-  private readonly logger = new Logger(ModelCheck.name);
-
+  /** @param openAddresses which addresses are asked, for users who gave another one */
   constructor(
-    private readonly http: ModelHttpClient,
-    private readonly addresses: OutboundAddresses,
+    private readonly http: Pick<GuardedHttpClient, 'fetch'>,
+    private readonly addresses: Pick<OutboundAddresses, 'problem'>,
+    private readonly openAddresses: string,
+    private readonly logger: Log,
   ) {}
 
   /** Takes up to 5 seconds. @returns null when the server accepts the model, and when there is too little to ask it */
@@ -99,6 +90,9 @@ export class ModelCheck {
       return verdict({ status: response.status, text: await response.text() }, request, api_key);
     } catch (error) {
       if (error instanceof UpstreamError) {
+        if (error.reason === 'refused') {
+          return unverified('refused', this.openAddresses);
+        }
         const [code, reason] = UNREACHED[error.reason];
         const why = error.reason === 'network' ? `: ${errorMessage(error.cause)}` : '';
         return unverified(code, `${reason}${why}`);

@@ -9,13 +9,8 @@ import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js'
 import { LlmConfig, PROFILE_NAME } from '../profiles/profiles.dto.js';
 import { OF_USERS, OfUsers } from '../settings-owner.js';
 import { unknownProfile } from '../profiles/profiles.service.js';
-import {
-  ModelTrialService,
-  tooManyTrials,
-  TRIAL_NAMES,
-  TRIAL_RESULTS,
-  type TrialCheck,
-} from './model-trial.service.js';
+import { TRIAL_NAMES, TRIAL_RESULTS, type TrialCheck } from '@slipway/models/model-trial.js';
+import { ModelTrialService, tooManyTrials } from './model-trial.service.js';
 
 @ApiSchema({ name: 'ModelCheckRequest' })
 class ModelTrialDto {
