@@ -56,7 +56,7 @@ export const BOUNDED_PARSERS = {
     'src/auth/oidc/pending-sign-in.ts',
     'src/auth/sessions/session-cookie.ts',
     'packages/agent-client/src/agent-server.spans.ts',
-    'src/v1/sandbox-proxy/forwarded-headers.ts',
+    'packages/reverse-proxy/src/forwarded-headers.ts',
     'src/v1/sandbox-proxy/port-access.ts',
   ],
   'characters of a field of the API': [

@@ -13,7 +13,7 @@ import { DatabaseNotifications } from '@slipway/database/database-notifications.
 import { type ExposedSandbox, SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { HostIdentity } from '../sandboxes/host-identity.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
-import { isWebSocket } from './sandbox-forwarder.js';
+import { isWebSocket } from '@slipway/reverse-proxy/sandbox-forwarder.js';
 
 const LOOPBACK = '127.0.0.1';
 /** Asks which process holds a port. No agent server has such a path. */

@@ -17,7 +17,11 @@ import {
   type ConnectedSandbox,
   SandboxMovedError,
 } from './agent-server.targets.js';
-import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
+import {
+  type ProxiedRequest,
+  refuseUpgrade,
+  SandboxForwarder,
+} from '@slipway/reverse-proxy/sandbox-forwarder.js';
 
 interface InnerRequest {
   host: string;

@@ -19,7 +19,7 @@ import {
   type PortRequest,
   proxyToPort,
 } from './port-access.js';
-import { SandboxForwarder } from './sandbox-forwarder.js';
+import { SandboxForwarder } from '@slipway/reverse-proxy/sandbox-forwarder.js';
 
 /** Explains by code why a port cannot be shown, and what to do. */
 const WORDS: Record<string, [title: string, advice: string]> = {

@@ -12,8 +12,8 @@ import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { jsonText } from '@slipway/common/json-access.js';
-import type { OpenConnections } from '../../auth/open-connections.js';
-import { DomainError } from '../../common/errors/domain-error.js';
+import type { OpenConnections } from '../../../src/auth/open-connections.js';
+import { DomainError } from '../../../src/common/errors/domain-error.js';
 import { SharedLimit } from '@slipway/common/shared-limit.js';
 import {
   requestOrigin,

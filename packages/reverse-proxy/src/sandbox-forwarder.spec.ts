@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { WebSocket, WebSocketServer } from 'ws';
 import { until } from '../../../test/support/until.js';
-import { SandboxConnections } from './agent-server.targets.js';
+import { SandboxConnections } from '../../../src/v1/sandbox-proxy/agent-server.targets.js';
 import { type ProxiedRequest, SandboxForwarder } from './sandbox-forwarder.js';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';

@@ -5,7 +5,7 @@ import {
   validateHeaderName,
   validateHeaderValue,
 } from 'node:http';
-import { isSessionCookie } from '../../auth/sessions/session-cookie.js';
+import { isSessionCookie } from '../../../src/auth/sessions/session-cookie.js';
 
 /** Headers for one connection only (RFC 9110, 7.6.1), and those that Node.js handles itself. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
