@@ -22,6 +22,7 @@ export const shared = {
     '<rootDir>/packages/embedded-postgres/src',
     '<rootDir>/packages/git-providers',
     '<rootDir>/packages/models/src',
+    '<rootDir>/packages/reverse-proxy/src',
     '<rootDir>/packages/sandboxes/src',
     '<rootDir>/packages/telemetry/src',
     '<rootDir>/packages/tool-servers/src',

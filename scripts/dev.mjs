@@ -29,6 +29,7 @@ const FOLDERS = [
     'embedded-postgres',
     'git-providers',
     'models',
+    'reverse-proxy',
     'sandboxes',
     'telemetry',
     'tool-servers',

@@ -5,7 +5,6 @@ import {
   validateHeaderName,
   validateHeaderValue,
 } from 'node:http';
-import { isSessionCookie } from '../../../src/auth/sessions/session-cookie.js';
 
 /** Headers for one connection only (RFC 9110, 7.6.1), and those that Node.js handles itself. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -32,13 +31,16 @@ const MAX_STATUS = 599;
 
 export type HeaderRewrite = (headers: OutgoingHttpHeaders) => void;
 
+/** Whether a pair of `Cookie`, or a whole `Set-Cookie`, signs a user in to the service. */
+export type IsOwnCookie = (cookie: string) => boolean;
+
 /** Whether a cookie signs the user in to the service, or to a proxy in front of it. */
-export function isCredential(cookie: string): boolean {
-  return isSessionCookie(cookie) || SIGN_IN_COOKIE.test(cookie);
+export function isCredential(cookie: string, isOwnCookie: IsOwnCookie): boolean {
+  return isOwnCookie(cookie) || SIGN_IN_COOKIE.test(cookie);
 }
 
 /** Removes the headers for the connection on which the message arrived, and what signs the user in. */
-export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+export function endToEndHeaders(headers: IncomingHttpHeaders, isOwnCookie: IsOwnCookie): OutgoingHttpHeaders {
   const named = namedByConnection(headers.connection);
   const forwarded: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -46,19 +48,18 @@ export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeade
       forwarded[name] = value;
     }
   }
-  return withoutCredentials(forwarded);
+  return withoutCredentials(forwarded, isOwnCookie);
 }
 
 /** Browsers send cookies to all ports of a host, and take them from all. */
-function withoutCredentials({
-  cookie,
-  'set-cookie': setCookie,
-  ...others
-}: OutgoingHttpHeaders): OutgoingHttpHeaders {
+function withoutCredentials(
+  { cookie, 'set-cookie': setCookie, ...others }: OutgoingHttpHeaders,
+  isOwnCookie: IsOwnCookie,
+): OutgoingHttpHeaders {
   const sent = String(cookie ?? '')
     .split(/; */)
-    .filter((pair) => !isCredential(pair));
-  const set = [setCookie ?? []].flat().filter((one) => !isCredential(one));
+    .filter((pair) => !isCredential(pair, isOwnCookie));
+  const set = [setCookie ?? []].flat().filter((one) => !isCredential(one, isOwnCookie));
   return {
     ...others,
     ...(sent.join('') !== '' && { cookie: sent.join('; ') }),
@@ -99,8 +100,12 @@ export function responseStatus(status = 0): number {
 }
 
 /** @throws TypeError for headers that Node.js would refuse to send */
-export function responseHeaders(received: IncomingHttpHeaders, rewrite: HeaderRewrite): OutgoingHttpHeaders {
-  const headers = endToEndHeaders(received);
+export function responseHeaders(
+  received: IncomingHttpHeaders,
+  rewrite: HeaderRewrite,
+  isOwnCookie: IsOwnCookie,
+): OutgoingHttpHeaders {
+  const headers = endToEndHeaders(received, isOwnCookie);
   rewrite(headers);
   for (const [name, value] of Object.entries(headers)) {
     validateHeaderName(name);

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { WebSocket, WebSocketServer } from 'ws';
 import { until } from '../../../test/support/until.js';
+import { isSessionCookie } from '../../../src/auth/sessions/session-cookie.js';
 import { SandboxConnections } from '../../../src/v1/sandbox-proxy/agent-server.targets.js';
 import { type ProxiedRequest, SandboxForwarder } from './sandbox-forwarder.js';
 
@@ -26,7 +27,12 @@ describe.each([
   beforeEach(async () => {
     received = [];
     programs = [];
-    forwarder = new SandboxForwarder('No answer.', { add: () => undefined });
+    forwarder = new SandboxForwarder({
+      hold: () => undefined,
+      isOwnCookie: isSessionCookie,
+      tooMany: (most) => new Error(`${most} requests to this program of the sandbox are under way.`),
+      unreachable: (cause) => new Error('No answer.', { cause }),
+    });
     const app = express();
     app.use(async (request: Request, response: Response) => {
       await forwarder.forwardRequest(request, response, { ...proxied, path: request.url });

@@ -12,8 +12,6 @@ import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { jsonText } from '@slipway/common/json-access.js';
-import type { OpenConnections } from '../../../src/auth/open-connections.js';
-import { DomainError } from '../../../src/common/errors/domain-error.js';
 import { SharedLimit } from '@slipway/common/shared-limit.js';
 import {
   requestOrigin,
@@ -26,6 +24,7 @@ import {
   forwardedHeaders,
   framingHeaders,
   type HeaderRewrite,
+  type IsOwnCookie,
   responseHeaders,
   responseStatus,
 } from './forwarded-headers.js';
@@ -59,6 +58,16 @@ export interface ProxiedRequest {
   inner?: { method: string; body: string };
 }
 
+export interface ForwarderOptions {
+  /** Hears of each client whose request is under way, and of the owner of the sandbox that it reads. */
+  hold: (client: Writable, ownerId: string) => void;
+  isOwnCookie: IsOwnCookie;
+  /** Error for a client beyond the most requests to one program. */
+  tooMany: (most: number, isProven: boolean) => Error;
+  /** Error for a client when the program gives no answer that can be passed on. */
+  unreachable: (cause: unknown) => Error;
+}
+
 interface ProgramResponse {
   response: IncomingMessage;
   program: SocketEnd | null;
@@ -66,19 +75,13 @@ interface ProgramResponse {
 
 /** Responses of programs are untrusted: none may end the service, affect another request or outlive its connection. */
 export class SandboxForwarder {
-  private readonly unreachable: string;
   private readonly joined = new Set<JoinedSocket>();
   private readonly underWay = new SharedLimit(Infinity, MAX_PER_PROGRAM);
   private isStopping = false;
 
-  constructor(
-    unreachable: string,
-    private readonly open: Pick<OpenConnections, 'add'>,
-  ) {
-    this.unreachable = unreachable;
-  }
+  constructor(private readonly options: ForwarderOptions) {}
 
-  /** Resolves when the response has been sent or broken off. Throws DomainError bad_gateway; rate_limited. */
+  /** Resolves when the response has been sent or broken off. Throws what `tooMany` and `unreachable` make. */
   async forwardRequest(
     request: IncomingMessage,
     response: ServerResponse,
@@ -89,20 +92,16 @@ export class SandboxForwarder {
       return;
     }
     if (!this.begin(proxied, response)) {
-      throw new DomainError(
-        'rate_limited',
-        `${limitOf(proxied)} requests to this program of the sandbox are under way, the most allowed${proxied.isProven ? '' : ' without its key in X-Session-API-Key'}; wait until one has ended.`,
-        { retryAfterSeconds: 1 },
-      );
+      throw this.options.tooMany(limitOf(proxied), proxied.isProven);
     }
     try {
-      await forward(request, response, proxied);
+      await forward(request, response, proxied, this.options.isOwnCookie);
     } catch (cause) {
       if (response.headersSent) {
         // A partial response must not look complete.
         response.destroy();
       } else if (!response.destroyed) {
-        throw new DomainError('upstream_error', this.unreachable, { cause });
+        throw this.options.unreachable(cause);
       }
     }
   }
@@ -130,7 +129,8 @@ export class SandboxForwarder {
       return;
     }
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
-    const outgoing = openRequest(request, proxied, headers, HANDSHAKE_TIMEOUT_MS);
+    const { isOwnCookie } = this.options;
+    const outgoing = openRequest(request, proxied, headers, isOwnCookie, HANDSHAKE_TIMEOUT_MS);
     socket.once('close', () => outgoing.destroy());
     outgoing.end();
     try {
@@ -138,7 +138,7 @@ export class SandboxForwarder {
       if (program) {
         socket.write(
           switchingProtocols({
-            ...responseHeaders(response.headers, proxied.rewriteResponseHeaders),
+            ...responseHeaders(response.headers, proxied.rewriteResponseHeaders, isOwnCookie),
             ...headers,
           }),
           'latin1',
@@ -170,7 +170,7 @@ export class SandboxForwarder {
       return false;
     }
     client.once('close', place);
-    this.open.add(client, { userId: ownerId, keyId: null });
+    this.options.hold(client, ownerId);
     return true;
   }
 
@@ -211,18 +211,19 @@ async function forward(
   request: IncomingMessage,
   response: ServerResponse,
   proxied: ProxiedRequest,
+  isOwnCookie: IsOwnCookie,
 ): Promise<void> {
   const framing = proxied.inner ? {} : framingHeaders(request);
-  const outgoing = openRequest(request, proxied, framing, RESPONSE_TIMEOUT_MS);
+  const outgoing = openRequest(request, proxied, framing, isOwnCookie, RESPONSE_TIMEOUT_MS);
   try {
-    await exchange(request, response, proxied, outgoing);
+    await exchange(request, response, proxied, outgoing, isOwnCookie);
   } catch (error) {
     const isReset = ['ECONNRESET', 'EPIPE'].includes(jsonText(error, 'code') ?? '');
     const isRepeatable = outgoing.reusedSocket && isReset && isRepeatableRead(request);
     if (!isRepeatable || response.headersSent || response.destroyed) {
       throw error;
     }
-    await forward(request, response, { ...proxied, isProven: false });
+    await forward(request, response, { ...proxied, isProven: false }, isOwnCookie);
   }
 }
 
@@ -232,6 +233,7 @@ async function exchange(
   response: ServerResponse,
   proxied: ProxiedRequest,
   outgoing: ClientRequest,
+  isOwnCookie: IsOwnCookie,
 ): Promise<void> {
   const end = (): unknown => outgoing.destroy();
   response.once('close', end);
@@ -248,7 +250,7 @@ async function exchange(
     }
     response.writeHead(
       responseStatus(incoming.statusCode),
-      responseHeaders(incoming.headers, proxied.rewriteResponseHeaders),
+      responseHeaders(incoming.headers, proxied.rewriteResponseHeaders, isOwnCookie),
     );
     if (incoming.headers['content-length'] === undefined) {
       // Sends the headers before the first event of a stream; `flushHeaders` would encode them as UTF-8.
@@ -275,6 +277,7 @@ function openRequest(
   request: IncomingMessage,
   proxied: ProxiedRequest,
   additionalHeaders: OutgoingHttpHeaders,
+  isOwnCookie: IsOwnCookie,
   timeoutMs: number,
 ): ClientRequest {
   const { path, rewriteRequestHeaders } = proxied;
@@ -282,7 +285,7 @@ function openRequest(
   const address = requireSandboxAddress(proxied.target);
   const { host } = new URL(requestOrigin(address));
   const headers = {
-    ...endToEndHeaders(request.headers),
+    ...endToEndHeaders(request.headers, isOwnCookie),
     ...forwardedHeaders(request),
     host,
     ...additionalHeaders,

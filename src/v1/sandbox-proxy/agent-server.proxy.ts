@@ -22,6 +22,7 @@ import {
   refuseUpgrade,
   SandboxForwarder,
 } from '@slipway/reverse-proxy/sandbox-forwarder.js';
+import { newForwarder } from './new-forwarder.js';
 
 interface InnerRequest {
   host: string;
@@ -86,7 +87,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     private readonly urls: SandboxUrls,
     connections: OpenConnections,
   ) {
-    this.forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.', connections);
+    this.forwarder = newForwarder('The agent server of the sandbox did not answer.', connections);
   }
 
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {

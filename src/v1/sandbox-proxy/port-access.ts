@@ -1,5 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { requestOrigin, requireSandboxAddress } from '@slipway/sandboxes/sandbox-address.js';
+import { isSessionCookie } from '../../auth/sessions/session-cookie.js';
 import { opensPorts, TOKEN_PARAMETER } from '../sandboxes/session-key.js';
 import { isCredential } from '@slipway/reverse-proxy/forwarded-headers.js';
 import type { ProxiedRequest } from '@slipway/reverse-proxy/sandbox-forwarder.js';
@@ -44,7 +45,10 @@ export function parsePortRequest(
       .filter((cookie) => nameOf(cookie) === (isSecure ? SECURE_COOKIE : PLAIN_COOKIE))
       .map(valueOf),
     otherCookies: cookies
-      .filter((cookie) => ![SECURE_COOKIE, PLAIN_COOKIE].includes(nameOf(cookie)) && !isCredential(cookie))
+      .filter(
+        (cookie) =>
+          ![SECURE_COOKIE, PLAIN_COOKIE].includes(nameOf(cookie)) && !isCredential(cookie, isSessionCookie),
+      )
       .join('; '),
     origin: headers.origin ?? null,
     site: singleValue(headers['sec-fetch-site']),

@@ -20,6 +20,7 @@ import {
   proxyToPort,
 } from './port-access.js';
 import { SandboxForwarder } from '@slipway/reverse-proxy/sandbox-forwarder.js';
+import { newForwarder } from './new-forwarder.js';
 
 /** Explains by code why a port cannot be shown, and what to do. */
 const WORDS: Record<string, [title: string, advice: string]> = {
@@ -57,7 +58,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     private readonly changes: AccessChanges,
     connections: OpenConnections,
   ) {
-    this.forwarder = new SandboxForwarder(
+    this.forwarder = newForwarder(
       'No web server answers at this port of the sandbox. Has the agent started one there yet?',
       connections,
     );
