@@ -22,19 +22,33 @@ import {
   type SettingsColumn,
   type SettingsKeyColumn,
   type SettingsValues,
-} from './settings.schema.js';
+} from '@slipway/settings/settings.schema.js';
 import {
   emptySettingsRow,
   INITIAL_COLUMNS,
-  settingsBinding,
   type SettingsChanges,
   type SettingsKeys,
   type SettingsRow,
-} from './settings-table.js';
+} from '@slipway/settings/settings-row.js';
 import { AuditRepository, type NewAuditEntry } from '../audit/audit.repository.js';
 import { NamedStatement } from '@slipway/database/named-statement.js';
 import { SecretCipher } from '@slipway/common/secret-cipher.js';
-import { changedPaths, type SettingsDetails, NO_DETAILS } from './nested/nested-settings.js';
+import { changedPaths, type SettingsDetails, NO_DETAILS } from '@slipway/settings/nested-settings.js';
+
+/** What an encrypted key is bound to: copied to another user or column it does not decrypt. */
+export function settingsBinding(column: SettingsKeyColumn | 'details', userId: string): string {
+  return `settings.${column}:${userId}`;
+}
+
+export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  ...SETTINGS_KEY_COLUMNS,
+  'details' as const,
+].map((column) => ({
+  table: 'settings',
+  column,
+  keyColumns: ['user_id'],
+  binding: ({ user_id = '' }: Record<string, string>) => settingsBinding(column, user_id),
+}));
 
 /** A user's settings: a document, and beside it what is encrypted. Tool servers and secrets have tables of their own. */
 @Entity('settings')

@@ -5,7 +5,7 @@ import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { parseEncryptionKeys } from '../../src/config/encryption-keys.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
-import { settingsBinding } from '../../src/settings/settings-table.js';
+import { settingsBinding } from '../../src/settings/settings.repository.js';
 import { SandboxesService } from '../../src/v1/sandboxes/sandboxes.service.js';
 import { FakeBrowser } from '../fakes/fake-push-service.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';

@@ -8,7 +8,7 @@ import { dataSourceOptions, runMigrations } from '../../src/database/data-source
 import { type Lease, LeasedRows } from '@slipway/database/leased-rows.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
-import { emptySettingsRow, type SettingsChanges, shownSettings } from '../../src/settings/settings-table.js';
+import { emptySettingsRow, type SettingsChanges, shownSettings } from '@slipway/settings/settings-row.js';
 import { createTestApp } from '../support/create-test-app.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/test-database.js';
 

@@ -3,7 +3,7 @@ import request from 'supertest';
 import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../../src/settings/mcp/mcp-config.repository.js';
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../../src/settings/secrets/custom-secret.repository.js';
-import { SETTINGS_ENCRYPTED_COLUMNS } from '../../src/settings/settings-table.js';
+import { SETTINGS_ENCRYPTED_COLUMNS } from '../../src/settings/settings.repository.js';
 import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
 import { SettingsClient } from '../support/settings-client.js';

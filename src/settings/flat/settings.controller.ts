@@ -12,7 +12,7 @@ import {
   StoredSettingsDto,
   toStoredSettingsDto,
 } from './settings.dto.js';
-import { SETTINGS } from '../settings.schema.js';
+import { SETTINGS } from '@slipway/settings/settings.schema.js';
 import { ADMINISTRATORS_CHANGE, SettingsOwner } from '../settings-owner.js';
 import { settingsNotFound, SettingsService } from './settings.service.js';
 

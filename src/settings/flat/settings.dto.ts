@@ -42,7 +42,7 @@ import {
   StoredMcpConfigDto,
 } from '@slipway/tool-servers/mcp-config.dto.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '@slipway/models/model-check.js';
-import { MODEL_USE_CODES } from '../model-use.js';
+import { MODEL_USE_CODES } from '@slipway/settings/model-use.js';
 import {
   CUSTOM_SECRET_FORM,
   customSecretNameProblem,
@@ -56,8 +56,13 @@ import {
   SETTINGS_KEY_COLUMNS,
   type SettingsColumn,
   type SettingsValues,
-} from '../settings.schema.js';
-import { LAYER_OWNERS, type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
+} from '@slipway/settings/settings.schema.js';
+import {
+  LAYER_OWNERS,
+  type SettingsRow,
+  type ShownSettings,
+  shownSettings,
+} from '@slipway/settings/settings-row.js';
 
 const WARNING_CODES = [
   ...PROVIDER_ERROR_CODES,

@@ -11,7 +11,7 @@ import { keptByNull, type SettingsDto, type SettingsWarningDto } from './setting
 import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { apiIn, type CheckedModel, headersIn, ModelCheck } from '@slipway/models/model-check.js';
 import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
-import { modelUseWarnings, type ModelUseWarning } from '../model-use.js';
+import { modelUseWarnings, type ModelUseWarning } from '@slipway/settings/model-use.js';
 import { CustomSecretRepository } from '../secrets/custom-secret.repository.js';
 import {
   SettingsCipher,
@@ -19,9 +19,9 @@ import {
   type SettingsChange,
   SettingsRepository,
 } from '../settings.repository.js';
-import { layered, llmOf } from '../settings-layers.js';
+import { layered, llmOf } from '@slipway/settings/settings-layers.js';
 import { SharedSettings } from '../shared-settings.js';
-import { settingsChanges, type SettingsRow } from '../settings-table.js';
+import { settingsChanges, type SettingsRow } from '@slipway/settings/settings-row.js';
 
 const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
 

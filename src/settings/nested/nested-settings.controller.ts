@@ -10,7 +10,7 @@ import {
 } from './nested-settings.dto.js';
 import { NestedSettingsService } from './nested-settings.service.js';
 import { ADMINISTRATORS_CHANGE, SettingsOwner } from '../settings-owner.js';
-import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from './setting-fields.js';
+import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from '@slipway/settings/setting-fields.js';
 
 const EXAMPLES = {
   language: { summary: 'One member; all others stay', value: { language: 'en' } },

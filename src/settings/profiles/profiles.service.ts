@@ -17,11 +17,11 @@ import {
   type ModelWarning,
   isSameModelServer,
 } from '@slipway/models/model-check.js';
-import type { SettingsDetails } from '../nested/nested-settings.js';
+import type { SettingsDetails } from '@slipway/settings/nested-settings.js';
 import { unmasked } from '@slipway/api/validation/masked-secrets.js';
-import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
-import type { SettingsColumn } from '../settings.schema.js';
-import { type CalledModel, type KeyedModel, llmOf, llmOver } from '../settings-layers.js';
+import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '@slipway/settings/setting-fields.js';
+import type { SettingsColumn } from '@slipway/settings/settings.schema.js';
+import { type CalledModel, type KeyedModel, llmOf, llmOver } from '@slipway/settings/settings-layers.js';
 import { SettingsRepository } from '../settings.repository.js';
 import { SharedSettings } from '../shared-settings.js';
 import { type ClearLlmProfile, LlmProfileRepository } from './llm-profile.repository.js';

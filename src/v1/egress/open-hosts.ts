@@ -6,7 +6,7 @@ import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js
 import { isRemote } from '@slipway/tool-servers/tool-servers.js';
 import { OperatorDefaults } from '../../settings/operator-defaults.js';
 import { LlmProfileRepository } from '../../settings/profiles/llm-profile.repository.js';
-import { toolServersOver } from '../../settings/settings-layers.js';
+import { toolServersOver } from '@slipway/settings/settings-layers.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
 import { hostAt, modelPlaces } from '@slipway/egress-rules/credential-places.js';

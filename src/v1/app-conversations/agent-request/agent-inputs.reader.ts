@@ -21,8 +21,8 @@ import {
   NO_MODEL,
   type SettingsLayer,
   sharedModel,
-} from '../../../settings/settings-layers.js';
-import type { SettingsDocument } from '../../../settings/settings.schema.js';
+} from '@slipway/settings/settings-layers.js';
+import type { SettingsDocument } from '@slipway/settings/settings.schema.js';
 import {
   type AgentSecret,
   AgentSecretsReader,

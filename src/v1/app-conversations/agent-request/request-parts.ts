@@ -6,7 +6,7 @@ import type {
 import type { GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import type { ModelFacts } from '@slipway/models/model-catalogue.js';
-import { SETTINGS } from '../../../settings/settings.schema.js';
+import { SETTINGS } from '@slipway/settings/settings.schema.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import { workPlaceNote } from '../work-places/work-place.js';
 import type { AgentStart } from './agent-dialect.js';

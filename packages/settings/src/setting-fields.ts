@@ -1,6 +1,6 @@
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { MAX_ELEMENTS } from '@slipway/api/validation/field.js';
-import { memberSchema, type SettingsColumn } from '../settings.schema.js';
+import { memberSchema, type SettingsColumn } from './settings.schema.js';
 import schema from './settings.schema.json' with { type: 'json' };
 
 /** Most characters of a text among the nested settings; all of them together have a limit of their own. */

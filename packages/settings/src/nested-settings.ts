@@ -9,8 +9,8 @@ import {
 import { MASK } from '@slipway/common/secret-mask.js';
 import { requireNone, type InputProblem } from '@slipway/api/errors/problem-error.js';
 import { unmasked } from '@slipway/api/validation/masked-secrets.js';
-import { memberSchema, SETTINGS, type SettingsColumn } from '../settings.schema.js';
-import type { SettingsRow } from '../settings-table.js';
+import { memberSchema, SETTINGS, type SettingsColumn } from './settings.schema.js';
+import type { SettingsRow } from './settings-row.js';
 import {
   AGENT_CONTEXT_FIELDS,
   CONDENSER_FIELDS,

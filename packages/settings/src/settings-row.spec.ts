@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseBody } from '../../test/support/body-problems.js';
-import { SettingsDto } from './flat/settings.dto.js';
-import { emptySettingsRow, settingsChanges, shownSettings } from './settings-table.js';
+import { parseBody } from '../../../test/support/body-problems.js';
+import { SettingsDto } from '../../../src/settings/flat/settings.dto.js';
+import { emptySettingsRow, settingsChanges, shownSettings } from './settings-row.js';
 
 describe('settingsChanges', () => {
   it.each([

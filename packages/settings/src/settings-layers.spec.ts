@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { commandServer, remoteServer } from '../../test/support/sample-tool-servers.js';
+import { commandServer, remoteServer } from '../../../test/support/sample-tool-servers.js';
 import { type CalledModel, layered, NO_MODEL, type SettingsLayer, sharedModel } from './settings-layers.js';
 
 const GATEWAY = 'https://gateway.example.com/v1';

@@ -56,21 +56,6 @@ export type SettingsChanges = ReadonlyMap<SettingsColumn, SettingValue>;
 /** The keys among a user's settings, in clear: for agents and their sandboxes, never for a log or another response. */
 export type SettingsKeys = Record<SettingsKeyColumn, string | null>;
 
-/** What an encrypted key is bound to: copied to another user or column it does not decrypt. */
-export function settingsBinding(column: SettingsKeyColumn | 'details', userId: string): string {
-  return `settings.${column}:${userId}`;
-}
-
-export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
-  ...SETTINGS_KEY_COLUMNS,
-  'details' as const,
-].map((column) => ({
-  table: 'settings',
-  column,
-  keyColumns: ['user_id'],
-  binding: ({ user_id = '' }: Record<string, string>) => settingsBinding(column, user_id),
-}));
-
 /** Which columns a request changes, and to what. */
 export function settingsChanges(
   dto: Partial<Record<SettingsColumn, SettingValue>> & { provider_tokens_set?: unknown },

@@ -4,7 +4,7 @@ import { namedServers } from '@slipway/tool-servers/named-servers.js';
 import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';
 import { isSameModelServer } from '@slipway/models/model-check.js';
 import type { SettingsDocument } from './settings.schema.js';
-import type { LayerOwner, SettingsKeys, SettingsRow } from './settings-table.js';
+import type { LayerOwner, SettingsKeys, SettingsRow } from './settings-row.js';
 
 /** A model as it is called; the key is in clear. */
 export interface CalledModel {
