@@ -24,6 +24,7 @@ COPY packages/embedded-postgres/package.json packages/embedded-postgres/
 COPY packages/git-providers/package.json packages/git-providers/
 COPY packages/models/package.json packages/models/
 COPY packages/reverse-proxy/package.json packages/reverse-proxy/
+COPY packages/settings/package.json packages/settings/
 COPY packages/sandboxes/package.json packages/sandboxes/
 COPY packages/telemetry/package.json packages/telemetry/
 COPY packages/tool-servers/package.json packages/tool-servers/

@@ -23,6 +23,7 @@ export const shared = {
     '<rootDir>/packages/git-providers',
     '<rootDir>/packages/models/src',
     '<rootDir>/packages/reverse-proxy/src',
+    '<rootDir>/packages/settings/src',
     '<rootDir>/packages/sandboxes/src',
     '<rootDir>/packages/telemetry/src',
     '<rootDir>/packages/tool-servers/src',

@@ -30,6 +30,7 @@ const FOLDERS = [
     'git-providers',
     'models',
     'reverse-proxy',
+    'settings',
     'sandboxes',
     'telemetry',
     'tool-servers',

@@ -1,5 +1,4 @@
 import { MASK } from '@slipway/common/secret-mask.js';
-import type { EncryptedColumn } from '@slipway/common/secret-cipher.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import type { StoredMcpConfigDto } from '@slipway/tool-servers/mcp-config.dto.js';
 import {

@@ -6,7 +6,7 @@ const ROOT = path.resolve(__dirname, '../../..');
 const PUTS_TOGETHER = /\.module\.ts$|\/(create-test-app|start-agent-server)\.ts$/;
 const FEATURE = /^(src\/(?:v1\/)?|packages\/)[\w-]+\//;
 const sources = globSync(
-  '{src,packages/{agent-client,database,egress-rules,git-providers,sandboxes,telemetry}/src}/**/*.ts',
+  '{src,packages/{agent-client,database,egress-rules,git-providers,sandboxes,settings,telemetry}/src}/**/*.ts',
   {
     cwd: ROOT,
   },
