@@ -1,7 +1,7 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { AdministratorsOnly } from '../auth/auth.guard.js';
-import { recentLogLines } from '../common/logging/app-logger.js';
+import { recentLogLines } from '@slipway/api/logging/app-logger.js';
 import { ApiRoute } from '@slipway/api/openapi/api-route.js';
 import { Shown, TEXT_MAP } from '@slipway/api/openapi/responses.js';
 import { productVersion } from '../common/product.js';

@@ -7,7 +7,7 @@ import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-ex
 import { AppModule } from '../app.module.js';
 import { configureApp } from '../app.setup.js';
 import { type CodePurpose, OneTimeCodes } from '../auth/one-time-codes.js';
-import type { AppLogger } from '../common/logging/app-logger.js';
+import type { AppLogger } from '@slipway/api/logging/app-logger.js';
 import { productFolder } from '../common/product.js';
 import { AppConfig } from '../config/app-config.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { runInRequestContext } from '@slipway/api/requests/request-context.js';
-import { recordSpans } from '../../../test/support/recorded-spans.js';
+import { runInRequestContext } from '../requests/request-context.js';
+import { recordSpans } from '../../../../test/support/recorded-spans.js';
 import { unregisterTracing } from '@slipway/telemetry/otlp-export.js';
 import { tracedFrom } from '@slipway/common/spans.js';
 import { AppLogger } from './app-logger.js';

@@ -2,7 +2,7 @@ import { isatty } from 'node:tty';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { trace } from '@opentelemetry/api';
 import { withoutTerminalCodes } from '@slipway/common/terminal-text.js';
-import { currentRequest } from '@slipway/api/requests/request-context.js';
+import { currentRequest } from '../requests/request-context.js';
 
 const LEVELS: Record<AppLoggerOptions['level'], LogLevel[]> = {
   debug: ['fatal', 'error', 'warn', 'log', 'debug'],
