@@ -66,7 +66,6 @@ export class AppLogger extends ConsoleLogger {
     const json = options.format === 'json';
     super({
       json,
-      prefix: 'Slipway',
       colors: !json && isatty(1),
       compact: true,
       flattenParams: json,
