@@ -7,7 +7,7 @@ import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registry.js';
 import { ShownProvider } from '../git-providers/repository-fields.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
-import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';
+import { OWN_AGENT, SECURITY_ANALYZERS } from '@slipway/settings/agent-settings.js';
 import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 
 const PUBLIC: ProviderType[] = ['github', 'gitlab', 'bitbucket'];

@@ -14,7 +14,7 @@ import { AgentServerConnections } from '@slipway/agent-client/agent-server.conne
 import { AgentServerHttp } from '@slipway/agent-client/agent-server.http.js';
 import { AgentServerWatch } from '@slipway/agent-client/agent-server.watch.js';
 import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
-import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
+import { agentSettings } from '@slipway/settings/agent-settings.js';
 import type { AgentStart } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
 import { ChangesKeeper } from '../../src/v1/app-conversations/kept-changes/changes.keeper.js';

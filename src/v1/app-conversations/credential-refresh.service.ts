@@ -15,7 +15,7 @@ import {
   mcpServerEntries,
   secretSources,
 } from './agent-request/agent-inputs.reader.js';
-import { agentLimits, type AgentSettings, ownParameters } from './agent-request/agent-settings.js';
+import { agentLimits, type AgentSettings, ownParameters } from '@slipway/settings/agent-settings.js';
 import type { AppConversation } from './conversation.entity.js';
 import { ConversationQueries } from './conversation.queries.js';
 import type { ConversationRow } from './conversation-row.js';

@@ -5,7 +5,7 @@ import { OrNull, Shown } from '@slipway/api/openapi/responses.js';
 import { PageOf, PageQuery, toPageDto } from '@slipway/api/pagination/page.dto.js';
 import { Flag, Text } from '@slipway/api/validation/field-decorators.js';
 import { AcpAgents } from '../app-conversations/agent-request/acp-agents.js';
-import { OWN_AGENT } from '../app-conversations/agent-request/agent-settings.js';
+import { OWN_AGENT } from '@slipway/settings/agent-settings.js';
 import type { ListedModel } from '@slipway/models/model-catalogue.js';
 import { ModelsService } from './models.service.js';
 

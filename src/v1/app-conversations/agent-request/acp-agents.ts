@@ -11,7 +11,7 @@ import { isRemote, type ToolServer } from '@slipway/tool-servers/tool-servers.js
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { RemoteConversation } from '@slipway/agent-client/agent-server.client.js';
 import { type AgentInputs, mcpServerEntries } from './agent-inputs.reader.js';
-import { type AgentSettings, OWN_AGENT } from './agent-settings.js';
+import { type AgentSettings, OWN_AGENT } from '@slipway/settings/agent-settings.js';
 
 /** Groups of secrets that the list may name: tokens for git servers, keys of tool servers. */
 const SECRET_GROUPS = { gitTokens: 'git_tokens', mcpKeys: 'mcp_keys' } as const;

@@ -22,7 +22,7 @@ import type { OperatorSkill } from '../../skills/operator-skills.js';
 import type { CheckoutPlan, RepositoryCheckout } from '../start/repository-checkout.js';
 import type { StartRequest } from '../start-task.entity.js';
 import type { AcpAgent, StartedAcpAgent } from './acp-agents.js';
-import type { AgentSettings } from './agent-settings.js';
+import type { AgentSettings } from '@slipway/settings/agent-settings.js';
 
 export interface AgentStart {
   acp: StartedAcpAgent | null;

@@ -38,7 +38,7 @@ import {
   withLayer,
   withoutModel,
   withProfile,
-} from './agent-settings.js';
+} from '@slipway/settings/agent-settings.js';
 import type { SandboxSettings } from '../../sandboxes/lifecycle/launch-plan.js';
 import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../start-task.entity.js';
 import type { ConversationGrants } from '../start-task.repository.js';

@@ -10,7 +10,7 @@ import type { StartRequest } from '../start-task.entity.js';
 import { type AcpAgent, AcpAgents, grantedInputs, toStartedAcpAgent, withheldNotes } from './acp-agents.js';
 import { type AgentConfiguration, AgentInputsReader, type GivenInputs } from './agent-inputs.reader.js';
 import type { AgentDialect } from './agent-dialect.js';
-import type { AgentSettings } from './agent-settings.js';
+import type { AgentSettings } from '@slipway/settings/agent-settings.js';
 import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';
 

@@ -11,7 +11,7 @@ import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import { workPlaceNote } from '../work-places/work-place.js';
 import type { AgentStart } from './agent-dialect.js';
 import { secretSources } from './agent-inputs.reader.js';
-import { agentLimits, type AgentSettings, SECURITY_ANALYZERS } from './agent-settings.js';
+import { agentLimits, type AgentSettings, SECURITY_ANALYZERS } from '@slipway/settings/agent-settings.js';
 
 const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
 const CONDENSED_SHARE = 0.6;

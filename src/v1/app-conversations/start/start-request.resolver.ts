@@ -12,7 +12,7 @@ import { newSandboxId } from '../../sandboxes/session-key.js';
 import { AcpAgents } from '../agent-request/acp-agents.js';
 import { AgentRequestBuilder, type CheckedConfiguration } from '../agent-request/agent-request.builder.js';
 import { agentDialect } from '../agent-request/agent-dialects.js';
-import { OWN_AGENT } from '../agent-request/agent-settings.js';
+import { OWN_AGENT } from '@slipway/settings/agent-settings.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { type ConversationLimits, hasTokens, type StartRequest, withinLimits } from '../start-task.entity.js';

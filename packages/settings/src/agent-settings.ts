@@ -1,12 +1,12 @@
 import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject, type JsonObject, jsonText, without } from '@slipway/common/json-access.js';
 import { isSameModelServer } from '@slipway/models/model-check.js';
-import { NO_DETAILS, type SettingsDetails } from '@slipway/settings/nested-settings.js';
-import { OWN_PARAMETERS } from '@slipway/settings/setting-fields.js';
+import { NO_DETAILS, type SettingsDetails } from './nested-settings.js';
+import { OWN_PARAMETERS } from './setting-fields.js';
 import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';
-import { layered, llmOf, membersOver, type SettingsLayer } from '@slipway/settings/settings-layers.js';
-import { AGENT_COLUMNS, type AgentColumn } from '@slipway/settings/settings.schema.js';
-import type { SettingsKeys, SettingsRow } from '@slipway/settings/settings-row.js';
+import { layered, llmOf, membersOver, type SettingsLayer } from './settings-layers.js';
+import { AGENT_COLUMNS, type AgentColumn } from './settings.schema.js';
+import type { SettingsKeys, SettingsRow } from './settings-row.js';
 
 type RowSettings = Pick<SettingsRow, AgentColumn>;
 
