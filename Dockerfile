@@ -10,14 +10,24 @@ RUN node -e 'const [major, minor] = process.versions.node.split(".").map(Number)
   }'
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY packages/agent-client/package.json packages/agent-client/
 COPY packages/agent-protocol/package.json packages/agent-protocol/
 COPY packages/agent-server/package.json packages/agent-server/
+COPY packages/api/package.json packages/api/
 COPY packages/common/package.json packages/common/
+COPY packages/configuration/package.json packages/configuration/
 COPY packages/console/package.json packages/console/
+COPY packages/database/package.json packages/database/
 COPY packages/egress-proxy/package.json packages/egress-proxy/
+COPY packages/egress-rules/package.json packages/egress-rules/
 COPY packages/embedded-postgres/package.json packages/embedded-postgres/
 COPY packages/git-providers/package.json packages/git-providers/
+COPY packages/models/package.json packages/models/
+COPY packages/reverse-proxy/package.json packages/reverse-proxy/
+COPY packages/settings/package.json packages/settings/
 COPY packages/sandboxes/package.json packages/sandboxes/
+COPY packages/telemetry/package.json packages/telemetry/
+COPY packages/tool-servers/package.json packages/tool-servers/
 RUN npm ci
 
 FROM packages AS build

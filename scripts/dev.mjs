@@ -17,13 +17,23 @@ const SETTLE_MS = 50;
 const FOLDERS = [
   'src',
   ...[
+    'api',
     'common',
+    'agent-client',
     'agent-protocol',
     'agent-server',
+    'configuration',
+    'database',
     'egress-proxy',
+    'egress-rules',
     'embedded-postgres',
     'git-providers',
+    'models',
+    'reverse-proxy',
+    'settings',
     'sandboxes',
+    'telemetry',
+    'tool-servers',
   ].map((name) => `packages/${name}/src`),
 ];
 const RECORD = 'node_modules/.cache/slipway-typescript/dev.tsbuildinfo';

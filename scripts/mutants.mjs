@@ -25,7 +25,10 @@ const agentTests = (names) =>
 const FOLDERS = [
   { folder: 'src/suggested-tasks', tests: ['src/suggested-tasks/', 'test/suggested-tasks/'] },
   { folder: 'src/follow', tests: ['src/follow/', 'test/follow/'] },
-  { folder: 'src/settings', tests: ['src/settings/', 'test/settings/'] },
+  ...['src/settings', 'packages/settings/src', 'packages/tool-servers/src'].map((folder) => ({
+    folder,
+    tests: ['src/settings/', '(?:settings|tool-servers)/src/', 'test/settings/'],
+  })),
   ...['src/git-providers', 'packages/git-providers/src'].map((folder) => ({
     folder,
     tests: ['src/git-providers/', ...hostTests('gitlab'), 'test/settings/.*(?:secrets|tokens)'],

@@ -11,20 +11,22 @@ import { AllowedHosts, MISDIRECTED } from '@slipway/common/requests/allowed-host
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
 import { AGENT_KEY, RequestAdmission } from './auth/request-admission.js';
 import { RequestAuthenticator } from './auth/request-authenticator.js';
+import { databaseProblem } from './common/errors/database-problems.js';
 import { DomainError } from './common/errors/domain-error.js';
-import { ProblemFilter } from './common/errors/problem.filter.js';
+import { ProblemFilter } from '@slipway/api/errors/problem.filter.js';
 import { serveDocumentPages } from './common/openapi/document-pages.js';
-import { takeOffPathPrefix } from './common/requests/path-prefix.js';
-import { securityHeadersMiddleware } from './common/requests/response-headers.js';
-import { JsonBodyInterceptor } from './common/requests/json-body.interceptor.js';
-import { ServerConnections } from './common/requests/server-connections.js';
-import { answerUnreadableRequests } from './common/requests/unreadable-requests.js';
-import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
-import { InputValidationPipe } from './common/validation/validation.pipe.js';
+import { takeOffPathPrefix } from '@slipway/api/requests/path-prefix.js';
+import { securityHeadersMiddleware } from '@slipway/api/requests/response-headers.js';
+import { JsonBodyInterceptor } from '@slipway/api/requests/json-body.interceptor.js';
+import { ServerConnections } from '@slipway/api/requests/server-connections.js';
+import { answerUnreadableRequests } from '@slipway/api/requests/unreadable-requests.js';
+import { requestContextMiddleware, requestLogMiddleware } from '@slipway/api/requests/request-context.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 import { ServiceAddress } from './config/service-address.js';
 import { Draining } from './health/readiness.js';
-import { Metrics, ProgramMetrics } from './observability/metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
+import { ProgramMetrics } from './observability/program-metrics.js';
 import {
   requestMetricsMiddleware,
   requestSpansMiddleware,
@@ -144,7 +146,12 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
   // Interceptors run after guards: a body is read once its caller is accepted.
   app.useGlobalInterceptors(new JsonBodyInterceptor());
   app.useGlobalPipes(new InputValidationPipe());
-  app.useGlobalFilters(new ProblemFilter((code) => programMetrics.problemSent(code)));
+  app.useGlobalFilters(
+    new ProblemFilter({
+      onProblem: (code) => programMetrics.problemSent(code),
+      passingFailure: databaseProblem,
+    }),
+  );
 }
 
 /** Bounds how long a connection may stall and what it may send ahead. */

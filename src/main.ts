@@ -17,7 +17,7 @@ try {
   const opening = openDatabase(config, launched.resolve);
   await Promise.race([launched.promise, opening]);
   const [{ AppLogger }, { startService }] = await Promise.all([
-    import('./common/logging/app-logger.js'),
+    import('@slipway/api/logging/app-logger.js'),
     import('./program/start-service.js'),
     opening,
   ]);

@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { encodePageId } from '../../src/common/pagination/page.js';
+import { encodePageId } from '@slipway/api/pagination/page.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import { FEW, RARE } from './growth-rows.js';
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { Client } from 'pg';
 import { jsonNumber } from '@slipway/common/json-access.js';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { connectionUrl, startEmbeddedPostgres } from '@slipway/embedded-postgres/embedded-postgres.js';
 import {
   newSandboxId,

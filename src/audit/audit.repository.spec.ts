@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { runInRequestContext } from '../common/requests/request-context.js';
+import { runInRequestContext } from '@slipway/api/requests/request-context.js';
 import { AuditRepository, type NewAuditEntry } from './audit.repository.js';
 
 const ENTRY: NewAuditEntry = { action: 'secret.create', resourceId: 'TOKEN', ownerId: null };

@@ -7,10 +7,10 @@ import {
   parsePageId,
   parseTimeCursor,
   toPage,
-} from '../common/pagination/page.js';
-import { currentRequest } from '../common/requests/request-context.js';
-import { EntityRows } from '../database/entity-rows.js';
-import { NamedStatement } from '../database/named-statement.js';
+} from '@slipway/api/pagination/page.js';
+import { currentRequest } from '@slipway/api/requests/request-context.js';
+import { EntityRows } from '@slipway/database/entity-rows.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import {
   type ActorKind,
   AUDIT_ACTION_NAMES,

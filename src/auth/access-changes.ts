@@ -1,8 +1,8 @@
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { BoundedCache } from '@slipway/common/bounded-cache.js';
-import type { Clock } from '../common/clock.js';
-import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
+import type { Clock } from '@slipway/common/clock.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 
 const CHANNEL = 'access_changes';
 /** Milliseconds: bounds what a lost notification costs. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { BASE62, randomBase62 } from '../common/identifiers.js';
+import { BASE62, randomBase62 } from '@slipway/common/identifiers.js';
 
 const ISSUED_KEY = /^slw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
 const CHOSEN_KEY = /^[\x21-\x7e]{16,512}$/;

@@ -14,7 +14,7 @@ import {
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
 import { AppConfig } from '../config/app-config.js';
-import { lockFree } from '../database/leased-rows/leased-rows.js';
+import { lockFree } from '@slipway/database/leased-rows.js';
 import { publishAccessChange } from './access-changes.js';
 import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';

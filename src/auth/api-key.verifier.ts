@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AccessChanges, type Verified, VerifiedUsers } from './access-changes.js';
 import { type ParsedApiKey, parseApiKey } from './api-key-format.js';
 import { ApiKeyRepository } from './api-key.repository.js';

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, documented, thrown } from '../common/openapi/api-route.js';
+import { ApiRoute, documented, thrown } from '@slipway/api/openapi/api-route.js';
 import {
   ApiKeyDto,
   ApiKeyIdDto,

@@ -1,6 +1,6 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
-import { Shown, ShownOrNull, Time, TimeOrNull, toWire, USER_ID } from '../common/openapi/responses.js';
-import { NoOtherMembers } from '../common/validation/unknown-members.js';
+import { Shown, ShownOrNull, Time, TimeOrNull, toWire, USER_ID } from '@slipway/api/openapi/responses.js';
+import { NoOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import {
   Choice,
   ChoiceList,
@@ -8,7 +8,7 @@ import {
   Instant,
   Text,
   TextList,
-} from '../common/validation/field-decorators.js';
+} from '@slipway/api/validation/field-decorators.js';
 import { SCOPES, type Scope } from '../common/scopes.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';

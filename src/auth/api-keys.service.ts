@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, IsNull } from 'typeorm';
-import { Clock } from '../common/clock.js';
-import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
+import { Clock } from '@slipway/common/clock.js';
+import { DomainError, found } from '../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
 import { requireScope, type Scope } from '../common/scopes.js';
 import { AccessChanges } from './access-changes.js';
 import { generateApiKey, parsedApiKey } from './api-key-format.js';

@@ -2,7 +2,7 @@ import { applyDecorators, createParamDecorator, type ExecutionContext, SetMetada
 import { ApiExtension } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { DomainError } from '../common/errors/domain-error.js';
-import { OPEN_TO_EVERYONE } from '../common/openapi/api-route.js';
+import { OPEN_TO_EVERYONE } from '@slipway/api/openapi/api-route.js';
 import { type Scope, scopesWithin } from '../common/scopes.js';
 import type { KeyRepositories } from './key-repositories.js';
 

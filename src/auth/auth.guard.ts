@@ -8,11 +8,10 @@ import {
 import { Reflector } from '@nestjs/core';
 import type { Response } from 'express';
 import { ApiExtension } from '@nestjs/swagger';
-import { DomainError } from '../common/errors/domain-error.js';
-import { NO_KEY } from '../common/errors/problem.js';
-import { ADMINISTRATORS_ONLY } from '../common/openapi/api-route.js';
-import { noteCaller } from '../common/requests/request-context.js';
-import { isForSomeRepositories, requireScope, scopeOf } from '../common/scopes.js';
+import { DomainError, NO_KEY } from '../common/errors/domain-error.js';
+import { ADMINISTRATORS_ONLY } from '@slipway/api/openapi/api-route.js';
+import { noteCaller } from '@slipway/api/requests/request-context.js';
+import { isForSomeRepositories, OPENS_SANDBOXES, requireScope, scopeOf } from '../common/scopes.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
 import { notForSomeRepositories } from './key-repositories.js';
 import { OpenConnections } from './open-connections.js';
@@ -49,7 +48,8 @@ export class AuthGuard implements CanActivate {
     const client = context.switchToHttp().getResponse<Response>();
     this.connections.add(client, { userId: user.id, keyId: user.keyId });
     const { repositories, scopes } = user;
-    noteCaller(user.id, user.id, user.keyId, scopes.includes('run') && repositories === null);
+    const opensSandboxes = scopes.includes('run') && repositories === null;
+    noteCaller(user.id, user.id, user.keyId, opensSandboxes ? [OPENS_SANDBOXES] : []);
     requireScope(user, scopeOf(request.method, routeOf(request)));
     if (repositories !== null && !isForSomeRepositories(request.method, routeOf(request))) {
       throw notForSomeRepositories(repositories);

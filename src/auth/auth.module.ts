@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
+import { DatabaseNotificationsModule } from '../database/database-notifications.module.js';
 import { AccessChanges, AccessChangesListener } from './access-changes.js';
 import { AppConfig } from '../config/app-config.js';
 import { ApiKey, ApiKeyRepository } from './api-key.repository.js';

@@ -1,8 +1,8 @@
 import { Body, Controller, Post, Req } from '@nestjs/common';
 import { ApiProperty, ApiTags, PickType } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { ApiRoute } from '../common/openapi/api-route.js';
-import { JsonBodyBounds } from '../common/requests/json-body.interceptor.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { JsonBodyBounds } from '@slipway/api/requests/json-body.interceptor.js';
 import { Public } from './auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from './one-time-codes.js';
 import { FOREIGN_PAGE, RequestAuthenticator } from './request-authenticator.js';

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { BoundedCache } from '@slipway/common/bounded-cache.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth.decorators.js';

@@ -11,7 +11,7 @@ import {
 import type { AuditAction } from '../audit/audit-action.js';
 import type { AuditRepository } from '../audit/audit.repository.js';
 import { DomainError, found, tooMany } from '../common/errors/domain-error.js';
-import { currentRequest } from '../common/requests/request-context.js';
+import { currentRequest } from '@slipway/api/requests/request-context.js';
 import { isSessionId } from './sessions/session-cookie.js';
 import { lockUser, OwnedRow } from './user.repository.js';
 

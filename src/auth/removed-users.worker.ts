@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BackgroundLoop } from '../common/background-loop.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../config/app-config.js';
 import { UserRepository } from './user.repository.js';
 

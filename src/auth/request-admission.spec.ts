@@ -5,7 +5,7 @@ import { Gate } from '../../test/support/gate.js';
 import { startListening } from '../../test/support/start-listening.js';
 import { until } from '../../test/support/until.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { currentRequest, requestContextMiddleware } from '../common/requests/request-context.js';
+import { currentRequest, requestContextMiddleware } from '@slipway/api/requests/request-context.js';
 import { RequestAdmission } from './request-admission.js';
 
 const BOBS_KEY = { 'X-Session-API-Key': 'bob' };

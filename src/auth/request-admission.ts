@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js';
 import { mayHaveBody } from '@slipway/common/requests/json-body.js';
 import { BoundedCache } from '@slipway/common/bounded-cache.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { currentRequest } from '../common/requests/request-context.js';
+import { currentRequest } from '@slipway/api/requests/request-context.js';
 import { type Exhausted, SharedLimit } from '@slipway/common/shared-limit.js';
 import { bearerToken, type IsOurToken } from './api-key-format.js';
 import { RateLimit } from './rate-limit.js';

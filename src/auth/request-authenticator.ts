@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { isDatabaseAway } from '../common/errors/database-failure.js';
+import { isDatabaseAway } from '@slipway/database/database-failure.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ServiceAddress } from '../config/service-address.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';

@@ -25,7 +25,7 @@ import type { AuditAction } from '../audit/audit-action.js';
 import { type AuditDetails, AuditRepository } from '../audit/audit.repository.js';
 import { type MemberRole, roleColumns } from './access.js';
 import { DomainError, found } from '../common/errors/domain-error.js';
-import { NamedStatement } from '../database/named-statement.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import { publishAccessChange } from './access-changes.js';
 
 export const USER_KINDS = ['person', 'service'] as const;

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, documented, thrown } from '../common/openapi/api-route.js';
-import { toPageDto } from '../common/pagination/page.dto.js';
+import { ApiRoute, documented, thrown } from '@slipway/api/openapi/api-route.js';
+import { toPageDto } from '@slipway/api/pagination/page.dto.js';
 import { UserId } from './auth.decorators.js';
 import { AdministratorsOnly } from './auth.guard.js';
 import {

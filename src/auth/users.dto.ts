@@ -1,9 +1,9 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { OrNull, Shown, ShownOrNull, Time, toWire } from '../common/openapi/responses.js';
+import { OrNull, Shown, ShownOrNull, Time, toWire } from '@slipway/api/openapi/responses.js';
 import { isEmail } from 'class-validator';
-import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
-import { Choice, Flag, Identifier, MAX_EMAIL, Text } from '../common/validation/field-decorators.js';
-import { NoOtherMembers } from '../common/validation/unknown-members.js';
+import { PageOf, PageQuery } from '@slipway/api/pagination/page.dto.js';
+import { Choice, Flag, Identifier, MAX_EMAIL, Text } from '@slipway/api/validation/field-decorators.js';
+import { NoOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import { MEMBER_ROLES, type MemberRole, roleOf } from './access.js';
 import type { Said } from './oidc/persons.service.js';
 import { type User, USER_KINDS, type UserKind } from './user.repository.js';

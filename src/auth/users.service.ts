@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In } from 'typeorm';
-import { Clock } from '../common/clock.js';
-import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
-import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
+import { Clock } from '@slipway/common/clock.js';
+import { DomainError, found } from '../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
+import { type Page, parsePageId, toPage } from '@slipway/api/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
 import { AccessChanges } from './access-changes.js';
 import type { MemberRole } from './access.js';

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
-import { LeasedWorkModule } from '../database/leased-rows/leased-worker.js';
+import { DatabaseNotificationsModule } from '../database/database-notifications.module.js';
+import { LeasedWorkModule } from '../database/leased-work.module.js';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { HealthModule } from '../health/health.module.js';
 import { OutboundWebhooksModule } from '../outbound-webhooks/outbound-webhooks.module.js';

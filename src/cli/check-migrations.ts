@@ -2,9 +2,9 @@ import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DataSource } from 'typeorm';
-import { dataSourceOptions } from '../database/data-source-options.js';
+import { dataSourceOptions, runMigrations } from '../database/data-source-options.js';
 import { connectionUrl, startEmbeddedPostgres } from '@slipway/embedded-postgres/embedded-postgres.js';
-import { pendingSchemaChanges, runMigrations } from '../database/run-migrations.js';
+import { pendingSchemaChanges } from '@slipway/database/migration-runner.js';
 import { failureText } from './command-output.js';
 
 /** `npm run migrations:check`: fails when an empty database, built by migrations, does not fit the entities. */

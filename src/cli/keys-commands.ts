@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { AppConfig } from '../config/app-config.js';
-import { ConfigError } from '../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
 import { dataFolderPaths, findCluster } from '@slipway/embedded-postgres/cluster.js';
 import { type CommandOutput, EXIT, newProgram, printRows, runProgram } from './command-output.js';
@@ -8,14 +8,15 @@ import { TERMINAL, UsageError } from './command-output.js';
 import { type KeysCommand, defineKeys } from './keys-program.js';
 import { type KeysSession, openKeysSession } from './keys-session.js';
 import type { UsersCommand } from './users-program.js';
-import { parseHexId } from '../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { reencrypt } from './reencrypt.js';
 import { CreateApiKeyDto, toApiKeyDto } from '../auth/api-keys.dto.js';
 import { ADMIN_EMAIL, type User } from '../auth/user.repository.js';
 import { CreateUserDto } from '../auth/users.dto.js';
-import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
-import type { DtoClass } from '../common/validation/field.js';
-import { InputValidationPipe } from '../common/validation/validation.pipe.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
+import type { DtoClass } from '@slipway/api/validation/field.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 import { KEY_COLUMNS } from './remote-keys.js';
 
 /** Runs one key command, and returns the exit status: 1 for a failure, 2 for a misunderstood command line. */

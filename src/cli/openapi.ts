@@ -3,9 +3,10 @@ import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from '../app.module.js';
 import { productFolder } from '../common/product.js';
-import { buildOpenApiDocument, openApiText } from '../common/openapi/openapi-document.js';
+import { buildOpenApiDocument } from '../common/openapi/openapi-document.js';
+import { openApiText } from '@slipway/api/openapi/document-passes.js';
 import { parseConfig } from '../config/load-config.js';
-import { DatabaseAddresses } from '../database/database-addresses.js';
+import { DatabaseAddresses } from '@slipway/database/database-addresses.js';
 
 /** `npm run openapi` writes `openapi.json`; `npm run openapi:check` (`--check`) fails when it is not current. */
 const file = path.join(productFolder(), 'openapi.json');

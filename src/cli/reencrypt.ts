@@ -4,8 +4,8 @@ import {
   type CipherKey,
   SecretCipher,
   SecretDecryptionError,
-} from '../common/crypto/secret-cipher.js';
-import { ConfigError } from '../config/config.error.js';
+} from '@slipway/common/secret-cipher.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { EncryptionKeyCheck, ServiceStateRepository } from '../database/service-state.repository.js';
 import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/tokens/provider-token.repository.js';
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../settings/mcp/mcp-config.repository.js';
@@ -15,7 +15,7 @@ import { PUSH_KEYS_ENCRYPTED_COLUMNS } from '../outbound-webhooks/push/push-keys
 import { PUSH_SUBSCRIPTION_ENCRYPTED_COLUMNS } from '../outbound-webhooks/push/push-subscription.repository.js';
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../settings/secrets/custom-secret.repository.js';
 import { LLM_PROFILE_ENCRYPTED_COLUMNS } from '../settings/profiles/llm-profile.repository.js';
-import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/settings-table.js';
+import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/settings.repository.js';
 import { SESSION_ENCRYPTED_COLUMNS } from '../auth/sessions/session-renewal.js';
 import { KEPT_CHANGES_ENCRYPTED_COLUMNS } from '../v1/app-conversations/kept-changes/kept-changes.repository.js';
 import { START_TASK_ENCRYPTED_COLUMNS } from '../v1/app-conversations/start-task.entity.js';

@@ -75,7 +75,7 @@ async function onAnyService(
   Object.assign(own.http, { host: '127.0.0.1', port: 0, shutdownDelaySeconds: 0 });
   own.log.welcome = false;
   own.sandboxes.warm = 0;
-  const { AppLogger } = await import('../common/logging/app-logger.js');
+  const { AppLogger } = await import('@slipway/api/logging/app-logger.js');
   const { startService } = await import('../program/start-service.js');
   const service = await startService(own, new AppLogger({ level: 'error', format: own.log.format }));
   const client = new ServiceClient({ ...config, url: `http://127.0.0.1:${service.port}` });

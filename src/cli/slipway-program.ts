@@ -2,7 +2,7 @@ import { closest, distance } from 'fastest-levenshtein';
 import { productVersion } from '../common/product.js';
 import { loadCommandLineConfig } from '../config/command-line-config.js';
 import { loadConfig } from '../config/load-config.js';
-import type { TrialCheck } from '../settings/model-trial/model-trial.service.js';
+import type { TrialCheck } from '@slipway/models/model-trial.js';
 import { endWithReader, newProgram, printRows, runProgram, TERMINAL, UsageError } from './command-output.js';
 import { defineConversations } from './conversation-commands.js';
 import { defineKeys } from './keys-program.js';

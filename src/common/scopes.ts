@@ -1,3 +1,4 @@
+import { callerHas, isCaller } from '@slipway/api/requests/request-context.js';
 import { DomainError } from './errors/domain-error.js';
 
 /** What a key may do. None includes another one. */
@@ -97,4 +98,12 @@ export function requireScope({ scopes }: { scopes: readonly Scope[] }, scope: Sc
 /** What a key may do. @param scopes of the key; null for all that its user may @param readsOnly the user's role */
 export function scopesWithin(scopes: readonly Scope[] | null, readsOnly: boolean): readonly Scope[] {
   return (scopes ?? SCOPES).filter((scope) => !readsOnly || scope === 'read');
+}
+
+/** Noted with a key that may have what opens sandboxes of its user. */
+export const OPENS_SANDBOXES = 'opens sandboxes';
+
+/** Whether what opens a sandbox of this user may stand in the answer: for its owner alone, as the key may. */
+export function callerMayOpenSandboxesOf(ownerId: string): boolean {
+  return isCaller(ownerId) && callerHas(OPENS_SANDBOXES);
 }

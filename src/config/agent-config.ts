@@ -5,7 +5,7 @@ import {
   SwitchVariable,
   TextVariable,
   UrlVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 export class AgentConfig {
   @SwitchVariable(

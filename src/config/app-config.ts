@@ -2,9 +2,9 @@ import { isIP } from 'node:net';
 import { MaxLength, MinLength } from 'class-validator';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import type { CipherKey } from '../common/crypto/secret-cipher.js';
+import type { CipherKey } from '@slipway/common/secret-cipher.js';
 import type { AgentConfig } from './agent-config.js';
-import { ConfigError } from './config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
 import type { EgressConfig } from './egress-config.js';
 import type { GitConfig } from './git-config.js';
@@ -27,7 +27,7 @@ import {
   SwitchVariable,
   TextVariable,
   UrlVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 // Each member names its environment variable, default and rules; an empty variable counts as absent.
 // `npm run docs:configuration` writes docs/configuration.md from these.

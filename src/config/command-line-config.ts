@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { ConfigError } from './config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { loadConfig } from './load-config.js';
 
 /** How the commands of `slipway` reach the service. */

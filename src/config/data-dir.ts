@@ -1,6 +1,6 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { makePrivateFolder } from '@slipway/common/private-folder.js';
-import { ConfigError } from './config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 
 /**
  * Makes the folder of DATA_DIR, for its owner alone, and those above it.

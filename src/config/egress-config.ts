@@ -1,5 +1,5 @@
 import { parseJson } from '@slipway/common/json-access.js';
-import { parseReadable, type ReadablePattern } from './readable-repositories.js';
+import { parseReadable, type ReadablePattern } from '@slipway/egress-rules/readable-repositories.js';
 import {
   ChoiceVariable,
   commaList,
@@ -10,7 +10,7 @@ import {
   PathVariable,
   Satisfies,
   SwitchVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 /** As long as a random key of 128 bits in hexadecimal, at least. */
 const PROXY_KEY = /^[\w+/=.-]{32,256}$/;

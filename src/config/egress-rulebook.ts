@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { Module } from '@nestjs/common';
 import { AppConfig } from './app-config.js';
-import { parseConfigured, readConfigured } from './config.error.js';
+import { parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
 import type { EgressConfig } from './egress-config.js';
 import {
   BUILT_IN_PRESETS,
@@ -10,8 +10,8 @@ import {
   type EgressRuleSet,
   egressSchema,
   GIT_HOSTS,
-} from './egress-rules.js';
-import { type ReadablePattern, readableProblem } from './readable-repositories.js';
+} from '@slipway/egress-rules/egress-rules.js';
+import { type ReadablePattern, readableProblem } from '@slipway/egress-rules/readable-repositories.js';
 
 /** Where rules are wrong, and why. */
 interface RuleProblem {

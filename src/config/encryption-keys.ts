@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
-import type { CipherKey } from '../common/crypto/secret-cipher.js';
-import { ConfigError } from './config.error.js';
+import type { CipherKey } from '@slipway/common/secret-cipher.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { makeDataDir } from './data-dir.js';
 
 const KEY_ID = /^[A-Za-z0-9_-]{1,32}$/;

@@ -15,7 +15,7 @@ import {
   Satisfies,
   TextVariable,
   UrlVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 export interface GitServerConfig extends GitServerAddresses {
   /** Whose tokens of users are renewed; null: none. */

@@ -1,6 +1,6 @@
 import { createPrivateKey } from 'node:crypto';
 import { type GithubPermissions, PERMISSION_LEVELS } from '@slipway/git-providers/public-git-servers.js';
-import { commaList, FromVariable, MatchingVariable, Satisfies } from './variables.js';
+import { commaList, FromVariable, MatchingVariable, Satisfies } from '@slipway/configuration/variables.js';
 
 /** Of people of an enterprise, they end with `_` and its short name. */
 export function isGithubLogin(text: string): boolean {

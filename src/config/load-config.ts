@@ -14,7 +14,7 @@ import {
   OutboundConfig,
   TrustConfig,
 } from './app-config.js';
-import { ConfigError } from './config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { EnterpriseSsoConfig, GIT_SERVER_GROUPS, GitConfig } from './git-config.js';
 import { GithubAppConfig, standInGroups } from './github-app-config.js';
 import { OidcConfig } from './oidc-config.js';
@@ -22,7 +22,7 @@ import { EgressConfig } from './egress-config.js';
 import { SandboxConfig } from './sandbox-config.js';
 import { misspeltVariables } from './misspelt-variables.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
-import { problemsOf, readGroup, type Variable, variablesOf } from './variables.js';
+import { problemsOf, readGroup, type Variable, variablesOf } from '@slipway/configuration/variables.js';
 
 type Variables = Readonly<Record<string, string>>;
 

@@ -7,7 +7,7 @@ import {
   ListVariable,
   Satisfies,
   TextVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 export const ROLES = ['viewer', 'member', 'admin'] as const;
 export type Role = (typeof ROLES)[number];

@@ -17,7 +17,7 @@ import {
   SwitchVariable,
   TextVariable,
   UrlVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 /** A container label, a queue's name and a folder can all hold this. */
 const LABEL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;

@@ -1,4 +1,4 @@
-import { ConfigError } from './config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import {
   ChoiceVariable,
   commaList,
@@ -9,7 +9,7 @@ import {
   Satisfies,
   SwitchVariable,
   UrlVariable,
-} from './variables.js';
+} from '@slipway/configuration/variables.js';
 
 const SAMPLERS = [
   'always_on',

@@ -1,7 +1,8 @@
 import type { AppConfig } from '../config/app-config.js';
-import { DatabaseAddresses, findDatabase } from './database-addresses.js';
+import { DatabaseAddresses, findDatabase } from '@slipway/database/database-addresses.js';
 import { connectionUrl, startEmbeddedPostgres } from '@slipway/embedded-postgres/embedded-postgres.js';
 import type { SupervisionReport } from '@slipway/embedded-postgres/programs.js';
+import { APPLICATION_NAME } from './data-source-options.js';
 
 /** The operator's database, or the embedded one. */
 export interface OpenDatabase {
@@ -19,7 +20,7 @@ export async function openDatabase(
   onLaunched: () => void = () => undefined,
 ): Promise<OpenDatabase> {
   if (config.database.url !== null) {
-    const found = await findDatabase(config.database.url, config.database.directUrl);
+    const found = await findDatabase(config.database.url, config.database.directUrl, APPLICATION_NAME);
     return { ...found, supervise: () => undefined, close: () => Promise.resolve() };
   }
   const notices: string[] = [];

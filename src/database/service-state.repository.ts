@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Column, DataSource, Entity, type EntityManager, IsNull, PrimaryColumn, Repository } from 'typeorm';
-import { SecretCipher, SecretDecryptionError } from '../common/crypto/secret-cipher.js';
-import { ConfigError } from '../config/config.error.js';
+import { SecretCipher, SecretDecryptionError } from '@slipway/common/secret-cipher.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 
 @Entity('service_state')
 export class ServiceState {

@@ -1,4 +1,4 @@
-import { mentions } from '../common/mentions.js';
+import { mentions } from '@slipway/common/untrusted-text/mentions.js';
 import type {
   FollowedChangeRequest,
   FollowedCheck,

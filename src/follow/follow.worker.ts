@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import { jittered, KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../common/background-loop.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { AppConfig } from '../config/app-config.js';
 import { mayPass } from '../git-providers/git-provider-problem.js';

@@ -12,7 +12,7 @@ import type { ConversationRow } from '../v1/app-conversations/conversation-row.j
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
 import { FollowedPullRequestRepository } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { EventsService } from '../v1/events/events.service.js';
-import { fenced, newMark, renderedText } from '../common/fenced-text.js';
+import { fenced, newMark, renderedText } from '@slipway/common/untrusted-text/fenced-text.js';
 import { withoutCommands } from '@slipway/git-providers/git-provider.js';
 
 const MAX_OUTPUTS = 5;

@@ -3,7 +3,7 @@ import type { GuardedHttpOptions, GuardedRequestInit } from '@slipway/common/htt
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { UpstreamError } from '@slipway/common/http/upstream-error.js';
 import { ServiceHttpClient } from '../common/http/service-http.client.js';
-import { type Instrument, Metrics } from '../observability/metrics.js';
+import { type Instrument, Metrics } from '@slipway/telemetry/metrics.js';
 
 const OUTCOMES = [
   'ok',

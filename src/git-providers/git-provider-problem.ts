@@ -1,5 +1,5 @@
 import { DomainError } from '../common/errors/domain-error.js';
-import { thrown } from '../common/openapi/api-route.js';
+import { thrown } from '@slipway/api/openapi/api-route.js';
 import { UpstreamError } from '@slipway/common/http/upstream-error.js';
 import {
   GitProviderError,

@@ -1,8 +1,8 @@
 import { Controller, Get, Injectable, Logger } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
-import { ApiRoute, thrown } from '../common/openapi/api-route.js';
-import { OrNull } from '../common/openapi/responses.js';
+import { ApiRoute, thrown } from '@slipway/api/openapi/api-route.js';
+import { OrNull } from '@slipway/api/openapi/responses.js';
 import { gitProviderProblem, INVALID_TOKEN, noGitProvider } from './git-provider-problem.js';
 import { GitProviderError, PROVIDER_TYPES, type ProviderUser } from '@slipway/git-providers/git-provider.js';
 import { ProviderCalls, ProviderReader } from './provider-reader.js';

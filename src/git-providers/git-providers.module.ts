@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { AuthModule } from '../auth/auth.module.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig, proxyOf } from '../config/app-config.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { AgentGitTokensReader } from './tokens/agent-git-tokens.reader.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ConfigError } from '../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { parseConfig } from '../config/load-config.js';
 import { operatorHosts, type OperatorHosts } from './operator-hosts.js';
 

@@ -3,8 +3,8 @@ import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { parseGitHost } from '@slipway/git-providers/git-host.js';
 import type { GitProviderOptions } from '@slipway/git-providers/git-provider.registry.js';
 import { GIT_SERVERS } from '@slipway/git-providers/git-servers.js';
-import type { Clock } from '../common/clock.js';
-import { ConfigError } from '../config/config.error.js';
+import type { Clock } from '@slipway/common/clock.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import type { EnterpriseSsoConfig, GitConfig } from '../config/git-config.js';
 
 export interface OperatorHosts {

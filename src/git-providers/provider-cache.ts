@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { inTime } from '@slipway/common/async.js';
-import type { Clock } from '../common/clock.js';
+import type { Clock } from '@slipway/common/clock.js';
 import {
   type GitProvider,
   GitProviderError,

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { hash, randomBytes } from 'node:crypto';
 import { errorStack } from '@slipway/common/errors/error-message.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import {
   boundedCall,
   type CallBounds,

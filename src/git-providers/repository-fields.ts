@@ -1,6 +1,6 @@
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
-import type { FieldOptions } from '../common/validation/field.js';
-import { Choice, Text } from '../common/validation/field-decorators.js';
+import type { FieldOptions } from '@slipway/api/validation/field.js';
+import { Choice, Text } from '@slipway/api/validation/field-decorators.js';
 import { PROVIDER_TYPES } from '@slipway/git-providers/git-provider.js';
 import {
   BRANCH_FORM,

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { AuthUser } from '../auth/auth.decorators.js';
 import { isWithin, providerWithin, requireWithin } from '../auth/key-repositories.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { gitProviderProblem, noGitProvider, noTokenOf } from './git-provider-problem.js';
 import {

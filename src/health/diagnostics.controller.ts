@@ -1,13 +1,13 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { AdministratorsOnly } from '../auth/auth.guard.js';
-import { recentLogLines } from '../common/logging/app-logger.js';
-import { ApiRoute } from '../common/openapi/api-route.js';
-import { Shown, TEXT_MAP } from '../common/openapi/responses.js';
+import { recentLogLines } from '@slipway/api/logging/app-logger.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { Shown, TEXT_MAP } from '@slipway/api/openapi/responses.js';
 import { productVersion } from '../common/product.js';
 import { CredentialsPlace } from '../config/credentials-place.js';
 import { configurationReport } from '../config/load-config.js';
-import { Metrics } from '../observability/metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 import { ReadinessPartDto, toPartDtos, Readiness } from './readiness.js';
 
 const Counts = (description: string, example: Record<string, number>): PropertyDecorator =>

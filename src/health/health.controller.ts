@@ -4,9 +4,9 @@ import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { Public } from '../auth/auth.decorators.js';
 import { RequestAuthenticator } from '../auth/request-authenticator.js';
-import { DATABASE_PROBLEMS } from '../common/errors/database-failure.js';
-import { ApiRoute } from '../common/openapi/api-route.js';
-import { Shown } from '../common/openapi/responses.js';
+import { DATABASE_PROBLEMS } from '../common/errors/database-problems.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { Shown } from '@slipway/api/openapi/responses.js';
 import { productVersion } from '../common/product.js';
 import { ReadinessDto, toPartDtos, Readiness, requireReady } from './readiness.js';
 

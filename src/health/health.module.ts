@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
-import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
+import { DatabaseNotificationsModule } from '../database/database-notifications.module.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { DiagnosticsController } from './diagnostics.controller.js';
 import { Draining, Readiness } from './readiness.js';

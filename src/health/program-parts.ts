@@ -1,9 +1,10 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { DATABASE_PROBLEMS, databaseFailure, isDatabaseAway } from '../common/errors/database-failure.js';
-import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
-import { missingMigrations } from '../database/run-migrations.js';
-import { Metrics } from '../observability/metrics.js';
+import { DATABASE_PROBLEMS } from '../common/errors/database-problems.js';
+import { databaseFailure, isDatabaseAway } from '@slipway/database/database-failure.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
+import { missingMigrations } from '@slipway/database/migration-runner.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 import { Draining, type PartState, Readiness } from './readiness.js';
 
 const DATABASE_AWAY: PartState = {

@@ -2,7 +2,7 @@ import { ApiProperty } from '@nestjs/swagger';
 import { Injectable, Logger } from '@nestjs/common';
 import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { Shown, ShownOrNull } from '../common/openapi/responses.js';
+import { Shown, ShownOrNull } from '@slipway/api/openapi/responses.js';
 import { DomainError } from '../common/errors/domain-error.js';
 
 /** `starting`: not ready yet; `unknown`: cannot be checked while another part is down. */

@@ -3,8 +3,8 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
 import { AppConfig } from '../config/app-config.js';
-import { ConfigError } from '../config/config.error.js';
-import { Metrics } from './metrics.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 
 /** Serves `GET /metrics` without a key, on its own port. */
 @Injectable()

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { context, propagation, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
 import type { Middleware } from '@slipway/common/requests/json-body.js';
-import { answeredRequestId, currentRequest } from '../common/requests/request-context.js';
+import { answeredRequestId, currentRequest } from '@slipway/api/requests/request-context.js';
 import { failSpan, tracer } from '@slipway/common/spans.js';
-import type { Metrics } from './metrics.js';
+import type { Metrics } from '@slipway/telemetry/metrics.js';
 
 /** Counts finished requests by route. `unroutedName` names requests without a route; null if they have no name. */
 export function requestMetricsMiddleware(

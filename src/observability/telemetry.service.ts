@@ -6,8 +6,8 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { AppConfig } from '../config/app-config.js';
-import { Metrics } from './metrics.js';
-import type { OtlpExport } from './otlp-export.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
+import type { OtlpExport } from '@slipway/telemetry/otlp-export.js';
 
 /** Loads OpenTelemetry's SDK and measures only if an endpoint is configured. */
 @Injectable()
@@ -34,7 +34,7 @@ export class TelemetryService implements OnModuleInit, BeforeApplicationShutdown
     if (config === null) {
       return;
     }
-    const { OtlpExport: Export } = await import('./otlp-export.js');
+    const { OtlpExport: Export } = await import('@slipway/telemetry/otlp-export.js');
     this.running = await Export.start({ config, proxy, metrics: this.metrics, logger: this.logger });
     this.logger.log('telemetry export started', {
       endpoint: config.endpoint,

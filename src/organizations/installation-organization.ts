@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import { authenticatedUser } from '../auth/auth.decorators.js';
 import type { Owner } from '../auth/owned.repository.js';
 import { unknownId } from '../common/errors/domain-error.js';
-import { parseHexId } from '../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 
 /**
  * Id of the organization that every user of an installation is a member of. It is the same in each installation: all

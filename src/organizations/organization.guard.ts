@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { AuthenticatedRequest } from '../auth/auth.decorators.js';
 import { unknownId } from '../common/errors/domain-error.js';
-import { parseHexId } from '../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { INSTALLATION_ORGANIZATION_ID } from './installation-organization.js';
 
 /** Lets users into their organizations, named in the path: that of the installation, and their own space. */

@@ -1,9 +1,9 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { MEMBER_ROLES, type MemberRole } from '../auth/access.js';
 import { KeyRepositoriesShown, ScopesShown } from '../auth/api-keys.dto.js';
-import { OrNull, Shown, USER_ID } from '../common/openapi/responses.js';
+import { OrNull, Shown, USER_ID } from '@slipway/api/openapi/responses.js';
 import type { Scope } from '../common/scopes.js';
-import { Choice, Identifier, Integer, Text } from '../common/validation/field-decorators.js';
+import { Choice, Identifier, Integer, Text } from '@slipway/api/validation/field-decorators.js';
 import { INSTALLATION_ORGANIZATION_ID } from './installation-organization.js';
 import { type Member, rankOf } from './members.service.js';
 

@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { UserRepository } from '../auth/user.repository.js';
 import { AppConfig } from '../config/app-config.js';
-import { LeasedWorkModule } from '../database/leased-rows/leased-worker.js';
+import { LeasedWorkModule } from '../database/leased-work.module.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { UserAddresses } from './user-addresses.js';
 import { PushKeys } from './push/push-keys.js';

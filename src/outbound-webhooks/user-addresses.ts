@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { isPublicHostName } from '@slipway/common/http/address-rules.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { InvalidInputError } from '../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
 import { AppConfig } from '../config/app-config.js';
 import { webhookHosts } from './webhook.sender.js';
 

@@ -13,17 +13,17 @@ import {
 } from 'typeorm';
 import { mayAct } from '../auth/user.repository.js';
 import { lockUser } from '../auth/user.repository.js';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import {
   formatTimeCursor,
   type Page,
   parsePageId,
   parseTimeCursor,
   toPage,
-} from '../common/pagination/page.js';
-import { EntityRows } from '../database/entity-rows.js';
-import { type Lease, LeasedRows, type LeasedTable, lockFree } from '../database/leased-rows/leased-rows.js';
-import { endAtBytes, type Measured } from '../database/page-bytes.js';
+} from '@slipway/api/pagination/page.js';
+import { EntityRows } from '@slipway/database/entity-rows.js';
+import { type Lease, LeasedRows, type LeasedTable, lockFree } from '@slipway/database/leased-rows.js';
+import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
 import { PushMessageRepository } from './push/push-message.repository.js';
 import { type EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';

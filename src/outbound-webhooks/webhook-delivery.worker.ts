@@ -4,8 +4,9 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { RateLimit } from '../auth/rate-limit.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { SharedLimit } from '@slipway/common/shared-limit.js';
-import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '../database/leased-rows/leased-worker.js';
-import { type Instrument, Metrics } from '../observability/metrics.js';
+import { LeasedWork, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
+import { ServiceLeasedWorker } from '../database/leased-work.module.js';
+import { type Instrument, Metrics } from '@slipway/telemetry/metrics.js';
 import {
   type ClaimedDelivery,
   type DeliveryStatus,
@@ -111,7 +112,7 @@ const OPTIONS: LeasedWorkOptions = {
  * turns, and slow attempts leave the common lane, so that users do not delay each other (docs/adr/0071).
  */
 @Injectable()
-export class WebhookDeliveryWorker extends LeasedWorker<ClaimedDelivery> {
+export class WebhookDeliveryWorker extends ServiceLeasedWorker<ClaimedDelivery> {
   private readonly tests = new SharedLimit(MAX_TESTS, MAX_TESTS_OF_USER);
   /** Counting rows covers all replicas, but they vanish with their endpoint. */
   private readonly recentTests: RateLimit;

@@ -4,8 +4,8 @@ import { DataSource, LessThanOrEqual, Column, Entity, Index, UpdateDateColumn } 
 import { AuditRepository } from '../audit/audit.repository.js';
 import { PausedWithKey } from '../auth/made-with-key.js';
 import { OwnedRepository, OwnedThing } from '../auth/owned.repository.js';
-import { Clock } from '../common/clock.js';
-import { columnById, SecretCipher, SecretDecryptionError } from '../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { columnById, SecretCipher, SecretDecryptionError } from '@slipway/common/secret-cipher.js';
 
 /** Per user. */
 export const MAX_ENDPOINTS = 10;

@@ -2,8 +2,8 @@ import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestj
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
 import { tooMany, unknownId } from '../common/errors/domain-error.js';
-import { ApiRoute, badInput, documented, thrown } from '../common/openapi/api-route.js';
-import { toPageDto } from '../common/pagination/page.dto.js';
+import { ApiRoute, badInput, documented, thrown } from '@slipway/api/openapi/api-route.js';
+import { toPageDto } from '@slipway/api/pagination/page.dto.js';
 import { ENDPOINT, MAX_ENDPOINTS, WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import {
   CreateWebhookEndpointDto,

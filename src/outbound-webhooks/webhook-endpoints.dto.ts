@@ -9,11 +9,11 @@ import {
   Time,
   TimeOrNull,
   toWire,
-} from '../common/openapi/responses.js';
-import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
-import { SchemaRules } from '../common/openapi/schema-rules.js';
-import { customRule, must } from '../common/validation/field.js';
-import { Choice, Flag, Identifier, Text, TextList } from '../common/validation/field-decorators.js';
+} from '@slipway/api/openapi/responses.js';
+import { PageOf, PageQuery } from '@slipway/api/pagination/page.dto.js';
+import { SchemaRules } from '@slipway/api/openapi/schema-rules.js';
+import { customRule, must } from '@slipway/api/validation/field.js';
+import { Choice, Flag, Identifier, Text, TextList } from '@slipway/api/validation/field-decorators.js';
 import {
   DELIVERY_STATUSES,
   type DeliveryStatus,
@@ -23,7 +23,7 @@ import type { WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
 import type { EndpointWithSecret } from './webhook-endpoints.service.js';
 import { WEBHOOK_SECRET_FORM, webhookSecretBytes } from '@slipway/common/webhook-signature.js';
-import { NoOtherMembers } from '../common/validation/unknown-members.js';
+import { NoOtherMembers } from '@slipway/api/validation/unknown-members.js';
 
 const ENDPOINT_ID = '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d';
 const DELIVERY_ID = 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76';

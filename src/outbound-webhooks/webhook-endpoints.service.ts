@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError, found } from '../common/errors/domain-error.js';
-import type { Page, PageRequest } from '../common/pagination/page.js';
+import type { Page, PageRequest } from '@slipway/api/pagination/page.js';
 import {
   type DeliveryStatus,
   type WebhookDelivery,

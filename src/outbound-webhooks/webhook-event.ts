@@ -1,6 +1,6 @@
 import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
-import { OrNull, Shown, ShownOrNull, TEXT_MAP } from '../common/openapi/responses.js';
-import type { SentWebhook } from '../common/openapi/webhooks.js';
+import { OrNull, Shown, ShownOrNull, TEXT_MAP } from '@slipway/api/openapi/responses.js';
+import type { SentWebhook } from '@slipway/api/openapi/webhooks.js';
 
 export const WEBHOOK_EVENT_TYPES = [
   'conversation.ready',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ConfigError } from '../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { startFailureText } from './process-end.js';
 
 const listenError = (code: string, message: string): Error =>

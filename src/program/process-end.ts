@@ -2,9 +2,9 @@ import { isatty } from 'node:tty';
 import type { LoggerService } from '@nestjs/common';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { exitProcess } from '@slipway/common/processes/exit-process.js';
-import { isDatabaseAway } from '../common/errors/database-failure.js';
+import { isDatabaseAway } from '@slipway/database/database-failure.js';
 import type { HttpConfig } from '../config/app-config.js';
-import { ConfigError } from '../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { EmbeddedPostgresError } from '@slipway/embedded-postgres/programs.js';
 import type { RunningService } from './start-service.js';
 

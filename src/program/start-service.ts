@@ -7,14 +7,14 @@ import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-ex
 import { AppModule } from '../app.module.js';
 import { configureApp } from '../app.setup.js';
 import { type CodePurpose, OneTimeCodes } from '../auth/one-time-codes.js';
-import type { AppLogger } from '../common/logging/app-logger.js';
+import type { AppLogger } from '@slipway/api/logging/app-logger.js';
 import { productFolder } from '../common/product.js';
 import { AppConfig } from '../config/app-config.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
 import { unreadVariables } from '../config/load-config.js';
-import type { DatabaseAddresses } from '../database/database-addresses.js';
+import type { DatabaseAddresses } from '@slipway/database/database-addresses.js';
 import { openDatabase, type OpenDatabase } from '../database/open-database.js';
-import { runMigrations } from '../database/run-migrations.js';
+import { runMigrations } from '../database/data-source-options.js';
 import { Draining } from '../health/readiness.js';
 import { BackendReadiness } from '../v1/sandboxes/lifecycle/backend-readiness.js';
 import { SandboxQueries } from '../v1/sandboxes/sandbox.queries.js';

@@ -3,10 +3,10 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { AppConfig } from '../config/app-config.js';
-import { ConfigError, parseConfigured, readConfigured } from '../config/config.error.js';
-import { patchNamedServers } from './mcp/named-servers.js';
-import type { ToolServer } from './mcp/tool-servers.js';
-import { type SettingsLayer, sharedModel } from './settings-layers.js';
+import { ConfigError, parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
+import { patchNamedServers } from '@slipway/tool-servers/named-servers.js';
+import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';
+import { type SettingsLayer, sharedModel } from '@slipway/settings/settings-layers.js';
 
 const FILE = 'DEFAULT_MCP_SERVERS_FILE';
 

@@ -11,9 +11,10 @@ import { Reflector } from '@nestjs/core';
 import { ApiQuery } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { type AuthUser, authenticatedUser } from '../auth/auth.decorators.js';
-import { DomainError, InvalidInputError, unknownId } from '../common/errors/domain-error.js';
-import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
-import { parseHexId } from '../common/identifiers.js';
+import { DomainError, unknownId } from '../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
+import { type DocumentedProblem, thrown } from '@slipway/api/openapi/api-route.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { requireScope } from '../common/scopes.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../organizations/installation-organization.js';
 

@@ -1,4 +1,4 @@
-import { Module } from '@nestjs/common';
+import { Logger, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
@@ -8,10 +8,12 @@ import { SettingsController } from './flat/settings.controller.js';
 import { SettingsService } from './flat/settings.service.js';
 import { McpConfig, McpConfigRepository } from './mcp/mcp-config.repository.js';
 import { McpConfigService } from './mcp/mcp-config.service.js';
-import { ModelCatalogue } from './model-catalogue.js';
-import { createModelHttpClient, ModelCheck, ModelHttpClient } from './model-check.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
+import { createModelHttpClient, ModelHttpClient, OPEN_ADDRESSES } from './model-http.client.js';
+import { ModelCheck } from '@slipway/models/model-check.js';
 import { ModelTrialController } from './model-trial/model-trial.controller.js';
-import { ModelTrialHttpClient, ModelTrialService, TRIAL_MS } from './model-trial/model-trial.service.js';
+import { TRIAL_MS } from '@slipway/models/model-trial.js';
+import { ModelTrialHttpClient, ModelTrialService } from './model-trial/model-trial.service.js';
 import { NestedSettingsController } from './nested/nested-settings.controller.js';
 import { NestedSettingsService } from './nested/nested-settings.service.js';
 import { OperatorDefaults } from './operator-defaults.js';
@@ -59,7 +61,12 @@ import { SharedSettings } from './shared-settings.js';
     },
     ModelTrialService,
     ModelCatalogue,
-    ModelCheck,
+    {
+      provide: ModelCheck,
+      inject: [ModelHttpClient, OutboundAddresses],
+      useFactory: (http: ModelHttpClient, addresses: OutboundAddresses) =>
+        new ModelCheck(http, addresses, OPEN_ADDRESSES, new Logger(ModelCheck.name)),
+    },
     OperatorDefaults,
     SettingsCipher,
     SettingsRepository,
@@ -85,4 +92,16 @@ import { SharedSettings } from './shared-settings.js';
     McpConfigRepository,
   ],
 })
-export class SettingsModule {}
+export class SettingsModule implements OnModuleInit {
+  constructor(
+    private readonly config: AppConfig,
+    private readonly catalogue: ModelCatalogue,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    const { modelPricesFile: file } = this.config.agent;
+    if (file !== null) {
+      await this.catalogue.readPrices('MODEL_PRICES_FILE', file);
+    }
+  }
+}

@@ -22,19 +22,33 @@ import {
   type SettingsColumn,
   type SettingsKeyColumn,
   type SettingsValues,
-} from './settings.schema.js';
+} from '@slipway/settings/settings.schema.js';
 import {
   emptySettingsRow,
   INITIAL_COLUMNS,
-  settingsBinding,
   type SettingsChanges,
   type SettingsKeys,
   type SettingsRow,
-} from './settings-table.js';
+} from '@slipway/settings/settings-row.js';
 import { AuditRepository, type NewAuditEntry } from '../audit/audit.repository.js';
-import { NamedStatement } from '../database/named-statement.js';
-import { SecretCipher } from '../common/crypto/secret-cipher.js';
-import { changedPaths, type SettingsDetails, NO_DETAILS } from './nested/nested-settings.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
+import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
+import { changedPaths, type SettingsDetails, NO_DETAILS } from '@slipway/settings/nested-settings.js';
+
+/** What an encrypted key is bound to: copied to another user or column it does not decrypt. */
+export function settingsBinding(column: EncryptedName, userId: string): string {
+  return `settings.${column}:${userId}`;
+}
+
+export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  ...SETTINGS_KEY_COLUMNS,
+  'details' as const,
+].map((column) => ({
+  table: 'settings',
+  column,
+  keyColumns: ['user_id'],
+  binding: ({ user_id = '' }: Record<string, string>) => settingsBinding(column, user_id),
+}));
 
 /** A user's settings: a document, and beside it what is encrypted. Tool servers and secrets have tables of their own. */
 @Entity('settings')
@@ -85,13 +99,13 @@ for (const [name, type] of Object.entries(COLUMNS_OF_BEFORE)) {
   Column({ type, ...value, select: false, insert: false, update: false })(Settings.prototype, name);
 }
 
-type EncryptedColumn = SettingsKeyColumn | 'details';
+type EncryptedName = SettingsKeyColumn | 'details';
 
 /** A user's row with a value for each member. */
 export type StoredColumns = SettingsValues & { details: string | null };
 
 /** What is encrypted in a row of the settings; a column that is absent counts as empty. */
-export type EncryptedColumns = Partial<Record<EncryptedColumn, string | null>>;
+export type EncryptedColumns = Partial<Record<EncryptedName, string | null>>;
 
 /** Reads and writes the encrypted columns. What it reads is never for a log. @throws SecretDecryptionError */
 @Injectable()
@@ -121,7 +135,7 @@ export class SettingsCipher {
     return { ...NO_DETAILS, ...JSON.parse(this.read(userId, 'details', row) ?? '{}') };
   }
 
-  private read(userId: string, column: EncryptedColumn, row: EncryptedColumns | null): string | null {
+  private read(userId: string, column: EncryptedName, row: EncryptedColumns | null): string | null {
     const record = row?.[column] ?? null;
     return record === null ? null : this.cipher.decrypt(record, settingsBinding(column, userId));
   }
@@ -146,7 +160,7 @@ export interface SettingsChange {
 const ENCRYPTED = [...SETTINGS_KEY_COLUMNS, 'details'] as const;
 const COLUMNS = ['document', ...ENCRYPTED];
 
-type StoredRow = Pick<Settings, 'document' | EncryptedColumn>;
+type StoredRow = Pick<Settings, 'document' | EncryptedName>;
 type LoadedRow = Pick<Settings, 'document'> & EncryptedColumns & Omit<SettingsRow, PlainColumn>;
 
 const EMPTY_ROW = {
@@ -154,7 +168,7 @@ const EMPTY_ROW = {
   search_api_key: null,
   sandbox_api_key: null,
   details: null,
-} satisfies Record<EncryptedColumn, null>;
+} satisfies Record<EncryptedName, null>;
 
 function inColumns({ document, ...encrypted }: StoredRow): StoredColumns {
   return { ...INITIAL_COLUMNS, ...document, ...encrypted };

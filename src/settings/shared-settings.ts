@@ -10,11 +10,11 @@ import {
   llmOver,
   type SettingsLayer,
   sharedModel,
-} from './settings-layers.js';
-import { NO_DETAILS, type SettingsDetails } from './nested/nested-settings.js';
-import { isKeyColumn, SETTINGS_COLUMNS, type SettingsColumn } from './settings.schema.js';
+} from '@slipway/settings/settings-layers.js';
+import { NO_DETAILS, type SettingsDetails } from '@slipway/settings/nested-settings.js';
+import { isKeyColumn, SETTINGS_COLUMNS, type SettingsColumn } from '@slipway/settings/settings.schema.js';
 import { SettingsRepository } from './settings.repository.js';
-import { emptySettingsRow, type LayerOwner, type SettingsRow } from './settings-table.js';
+import { emptySettingsRow, type LayerOwner, type SettingsRow } from '@slipway/settings/settings-row.js';
 
 const MODEL: ReadonlySet<string> = new Set(['llm_model', 'llm_base_url', 'llm_api_key']);
 

@@ -1,4 +1,4 @@
-import { ascending, descending } from '../common/compare.js';
+import { ascending, descending } from '@slipway/common/compare.js';
 import {
   type GitServerKind,
   PROVIDER_TYPES,

@@ -1,5 +1,6 @@
 import { type BareItem, serializeList, Token } from 'structured-headers';
-import { DomainError, type ErrorKind } from '../common/errors/domain-error.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import type { ErrorKind } from '@slipway/api/errors/problem-error.js';
 import type {
   GitProviderError,
   ProviderErrorCode,

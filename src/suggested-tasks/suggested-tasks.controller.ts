@@ -2,8 +2,8 @@ import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiHeader, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
-import { ApiRoute, badInput } from '../common/openapi/api-route.js';
-import { answerJson } from '../common/requests/response-headers.js';
+import { ApiRoute, badInput } from '@slipway/api/openapi/api-route.js';
+import { answerJson } from '@slipway/api/requests/response-headers.js';
 import { TASK_TYPES } from './collect-candidates.js';
 import { providerStatusHeader } from './provider-status.js';
 import {

@@ -1,9 +1,9 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { isArray, isIn } from 'class-validator';
-import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
-import { Shown, ShownOrNull } from '../common/openapi/responses.js';
-import { field, maxItems, must } from '../common/validation/field.js';
-import { Integer, MAX_TEXT } from '../common/validation/field-decorators.js';
+import { type DocumentedProblem, thrown } from '@slipway/api/openapi/api-route.js';
+import { Shown, ShownOrNull } from '@slipway/api/openapi/responses.js';
+import { field, maxItems, must } from '@slipway/api/validation/field.js';
+import { Integer, MAX_TEXT } from '@slipway/api/validation/field-decorators.js';
 import {
   GitProviderError,
   PROVIDER_TYPES,

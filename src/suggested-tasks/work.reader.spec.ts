@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import {
   GitProviderError,
   type ProviderErrorCode,

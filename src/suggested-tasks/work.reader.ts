@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import {
   type GapReasons,
   GitProviderError,

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { parseHexId, toHexId } from '../common/identifiers.js';
+import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
 import { Draining } from '../health/readiness.js';
 import { sandboxNotRunning } from '../v1/app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../v1/app-conversations/conversation.queries.js';

@@ -5,9 +5,8 @@ import type { Response } from 'express';
 import { presentedKey } from '../auth/api-key-format.js';
 import { type AuthenticatedRequest, authenticatedUser, Public } from '../auth/auth.decorators.js';
 import { AuthGuard } from '../auth/auth.guard.js';
-import { DomainError } from '../common/errors/domain-error.js';
-import { NO_KEY } from '../common/errors/problem.js';
-import { noteCaller } from '../common/requests/request-context.js';
+import { DomainError, NO_KEY } from '../common/errors/domain-error.js';
+import { noteCaller } from '@slipway/api/requests/request-context.js';
 import { AppConfig } from '../config/app-config.js';
 import { ServiceAddress } from '../config/service-address.js';
 import {

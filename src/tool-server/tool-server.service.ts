@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { parseHexId, toHexId } from '../common/identifiers.js';
-import type { DtoClass } from '../common/validation/field.js';
-import { InputValidationPipe } from '../common/validation/validation.pipe.js';
+import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
+import type { DtoClass } from '@slipway/api/validation/field.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 import { withoutCommands } from '@slipway/git-providers/git-provider.js';
 import { toSuggestedTaskDto } from '../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService, type TaskSelection } from '../suggested-tasks/suggested-tasks.service.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Column, DataSource, Entity, type EntityManager, Index, Not, PrimaryColumn } from 'typeorm';
-import { Clock } from '../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { UserKeyedRow } from '../auth/user.repository.js';
 
 /** Who counted: an egress proxy, which saw the calls, or the agent server in the sandbox. */

@@ -1,10 +1,10 @@
 import { Body, Controller, Delete, Get, Param, Patch, Query } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser, UserId } from '../auth/auth.decorators.js';
-import { ApiRoute, badInput } from '../common/openapi/api-route.js';
-import { OrNull, Shown, Time } from '../common/openapi/responses.js';
-import { NextPageId, PageQuery } from '../common/pagination/page.dto.js';
-import { Choice, Text } from '../common/validation/field-decorators.js';
+import { ApiRoute, badInput } from '@slipway/api/openapi/api-route.js';
+import { OrNull, Shown, Time } from '@slipway/api/openapi/responses.js';
+import { NextPageId, PageQuery } from '@slipway/api/pagination/page.dto.js';
+import { Choice, Text } from '@slipway/api/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import { ConversationPresenter } from '../v1/app-conversations/api/conversation.presenter.js';
 import {

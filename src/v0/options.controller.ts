@@ -1,14 +1,14 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiProperty, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { Public } from '../auth/auth.decorators.js';
-import { ApiRoute } from '../common/openapi/api-route.js';
-import { Always, Shown } from '../common/openapi/responses.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { Always, Shown } from '@slipway/api/openapi/responses.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registry.js';
 import { ShownProvider } from '../git-providers/repository-fields.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
-import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';
-import { ModelCatalogue } from '../settings/model-catalogue.js';
+import { OWN_AGENT, SECURITY_ANALYZERS } from '@slipway/settings/agent-settings.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 
 const PUBLIC: ProviderType[] = ['github', 'gitlab', 'bitbucket'];
 const FEATURE_FLAGS = {

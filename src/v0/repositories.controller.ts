@@ -1,9 +1,9 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser, UserId } from '../auth/auth.decorators.js';
-import { ApiRoute, badInput } from '../common/openapi/api-route.js';
-import { OrNull, Shown } from '../common/openapi/responses.js';
-import { Choice, Integer, Text } from '../common/validation/field-decorators.js';
+import { ApiRoute, badInput } from '@slipway/api/openapi/api-route.js';
+import { OrNull, Shown } from '@slipway/api/openapi/responses.js';
+import { Choice, Integer, Text } from '@slipway/api/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import type {
   FoundBranch,

@@ -4,8 +4,8 @@ import path from 'node:path';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { DomainError } from '../common/errors/domain-error.js';
 import { productFolder, productVersion } from '../common/product.js';
-import { namesMediaType } from '../common/requests/response-headers.js';
-import { StaticAnswer } from '../common/requests/static-answer.js';
+import { namesMediaType } from '@slipway/api/requests/response-headers.js';
+import { StaticAnswer } from '@slipway/api/requests/static-answer.js';
 
 const HTML = 'text/html; charset=utf-8';
 const TYPES = new Map([

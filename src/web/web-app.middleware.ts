@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import express, { type Request, type RequestHandler } from 'express';
-import { namesMediaType } from '../common/requests/response-headers.js';
-import { StaticAnswer } from '../common/requests/static-answer.js';
-import { ConfigError } from '../config/config.error.js';
+import { namesMediaType } from '@slipway/api/requests/response-headers.js';
+import { StaticAnswer } from '@slipway/api/requests/static-answer.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { ARRIVAL_SCRIPT, CONNECT_PAGE } from './web-app-link.js';
 
 /** The application's pages may have any other path. */

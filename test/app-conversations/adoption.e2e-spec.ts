@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { toHexId } from '../../src/common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import { MAX_IN_SANDBOX } from '../../src/v1/app-conversations/adoption/conversation-adoption.service.js';
 import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.worker.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';

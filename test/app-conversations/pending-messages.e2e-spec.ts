@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { toHexId } from '../../src/common/identifiers.js';
-import { LeasedRows } from '../../src/database/leased-rows/leased-rows.js';
-import { NamedStatement } from '../../src/database/named-statement.js';
+import { toHexId } from '@slipway/common/identifiers.js';
+import { LeasedRows } from '@slipway/database/leased-rows.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import {
   type DueMessage,

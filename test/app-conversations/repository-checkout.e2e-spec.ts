@@ -5,10 +5,10 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
-import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
-import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
-import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
-import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
+import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerConnections } from '@slipway/agent-client/agent-server.connections.js';
+import { AgentServerHttp } from '@slipway/agent-client/agent-server.http.js';
 import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import {
   RepositoryCheckout,

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { lockUser } from '../../src/auth/user.repository.js';
-import { parseHexId } from '../../src/common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import {
   START_TASK_STATUSES,
   type StartTaskStatus,

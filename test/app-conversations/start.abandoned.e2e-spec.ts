@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { LeasedWork } from '../../src/database/leased-rows/leased-worker.js';
+import { LeasedWork } from '@slipway/database/leased-worker.js';
 import { AbandonedStartsReaper } from '../../src/v1/app-conversations/start/start.worker.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';

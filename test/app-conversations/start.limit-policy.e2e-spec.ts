@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { MoreThan } from 'typeorm';
 import { jsonNumber } from '@slipway/common/json-access.js';
-import { parseHexId } from '../../src/common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { StartWorkflow } from '../../src/v1/app-conversations/start/start-workflow.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';

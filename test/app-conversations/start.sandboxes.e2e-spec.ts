@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
-import { descending } from '../../src/common/compare.js';
+import { descending } from '@slipway/common/compare.js';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';

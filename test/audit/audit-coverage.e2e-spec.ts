@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { operationsOf } from '../../src/common/openapi/operations.js';
+import { operationsOf } from '@slipway/api/openapi/operations.js';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { NO_KEY } from '../../src/common/errors/problem.js';
+import { NO_KEY } from '../../src/common/errors/domain-error.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { NO_CSRF_TOKEN } from '../../src/auth/request-authenticator.js';
-import { type Operation, operationsOf } from '../../src/common/openapi/operations.js';
+import { type Operation, operationsOf } from '@slipway/api/openapi/operations.js';
 import { type Scope, SCOPES } from '../../src/common/scopes.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { addressOf, committedDocument, resolvedDocument } from '../support/resolved-document.js';

@@ -6,7 +6,7 @@ import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { AutomationRepository } from '../../src/automations/definitions/automation.repository.js';
 import { ScheduleWorker } from '../../src/automations/definitions/schedule.worker.js';
 import { DEVICE_SCOPES } from '../../src/common/scopes.js';
-import { LeasedRows } from '../../src/database/leased-rows/leased-rows.js';
+import { LeasedRows } from '@slipway/database/leased-rows.js';
 import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
 import { FollowedPullRequestRepository } from '../../src/v1/app-conversations/followed/followed-pull-request.repository.js';
 import {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { operationsOf } from '../../src/common/openapi/operations.js';
+import { operationsOf } from '@slipway/api/openapi/operations.js';
 import { SCOPES } from '../../src/common/scopes.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { messageEvent } from '../fakes/sample-events.js';

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { DataSource } from 'typeorm';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { parseEncryptionKeys } from '../../src/config/encryption-keys.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
-import { settingsBinding } from '../../src/settings/settings-table.js';
+import { settingsBinding } from '../../src/settings/settings.repository.js';
 import { SandboxesService } from '../../src/v1/sandboxes/sandboxes.service.js';
 import { FakeBrowser } from '../fakes/fake-push-service.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { connect } from 'node:net';
 import request from 'supertest';
-import { AppLogger } from '../../src/common/logging/app-logger.js';
+import { AppLogger } from '@slipway/api/logging/app-logger.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
 

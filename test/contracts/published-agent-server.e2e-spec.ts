@@ -3,18 +3,18 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import request from 'supertest';
-import { toHexId } from '../../src/common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import {
   AgentServerClient,
   isAgentEvent,
   toRemoteConversation,
-} from '../../src/v1/agent-servers/agent-server.client.js';
-import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
-import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
-import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
-import { AgentServerWatch } from '../../src/v1/agent-servers/agent-server.watch.js';
+} from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
+import { AgentServerConnections } from '@slipway/agent-client/agent-server.connections.js';
+import { AgentServerHttp } from '@slipway/agent-client/agent-server.http.js';
+import { AgentServerWatch } from '@slipway/agent-client/agent-server.watch.js';
 import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
-import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
+import { agentSettings } from '@slipway/settings/agent-settings.js';
 import type { AgentStart } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
 import { ChangesKeeper } from '../../src/v1/app-conversations/kept-changes/changes.keeper.js';
@@ -326,10 +326,10 @@ const SILENT: Record<string, string[]> = {
 
 /** The classes of the table, by file. */
 const CLASSES = {
-  'agent-servers/agent-server.client.ts': AgentServerClient,
-  'agent-servers/agent-server.commands.ts': AgentServerCommands,
-  'agent-servers/agent-server.http.ts': AgentServerHttp,
-  'agent-servers/agent-server.watch.ts': AgentServerWatch,
+  'agent-server.client.ts': AgentServerClient,
+  'agent-server.commands.ts': AgentServerCommands,
+  'agent-server.http.ts': AgentServerHttp,
+  'agent-server.watch.ts': AgentServerWatch,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,
   'app-conversations/kept-changes/changes.keeper.ts': ChangesKeeper,
   'app-conversations/start/repository-checkout.ts': RepositoryCheckout,
@@ -365,13 +365,15 @@ describe('what is sent to the stock agent server', () => {
   });
 
   it('is sent by no other class', () => {
-    const folder = path.join(import.meta.dirname, '../../src/v1');
-    const reaching = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
-      (file) =>
-        file.endsWith('.ts') &&
-        !/\.(module|spec)\.ts$/.test(file) &&
-        /\bAgentServerHttp\b|from 'ws'/.test(readFileSync(path.join(folder, file), 'utf8')),
-    );
+    const reaching = ['src/v1', 'packages/agent-client/src'].flatMap((room) => {
+      const folder = path.join(import.meta.dirname, '../..', room);
+      return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+        (file) =>
+          file.endsWith('.ts') &&
+          !/\.(module|spec)\.ts$/.test(file) &&
+          /\bAgentServerHttp\b|from 'ws'/.test(readFileSync(path.join(folder, file), 'utf8')),
+      );
+    });
 
     // It only listens to what others met.
     const listening = ['sandboxes/lifecycle/sandbox.reconciler.ts'];

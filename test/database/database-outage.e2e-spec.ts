@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { ConnectionWatch } from '../../src/database/connection-watch.js';
-import { DatabaseNotifications } from '../../src/database/notifications/database-notifications.js';
+import { ConnectionWatch } from '@slipway/database/connection-watch.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { DatabaseProxy } from '../support/database-proxy.js';
 import { createTestDatabase, execute, type TestDatabase } from '../support/test-database.js';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { ConfigError } from '../../src/config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
-import { runMigrations } from '../../src/database/run-migrations.js';
+import { runMigrations } from '../../src/database/data-source-options.js';
 import { startFailureText } from '../../src/program/process-end.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';

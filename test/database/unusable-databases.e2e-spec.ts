@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ConfigError } from '../../src/config/config.error.js';
-import { findDatabase } from '../../src/database/database-addresses.js';
-import { runMigrations } from '../../src/database/run-migrations.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
+import { findDatabase } from '@slipway/database/database-addresses.js';
+import { runMigrations } from '../../src/database/data-source-options.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/test-database.js';
 
 /** An address whose sessions begin with a setting, as a role or a database may give it. */

@@ -4,12 +4,11 @@ import { startsOf } from '../../src/v1/app-conversations/start/start.worker.js';
 import { transitionalOf } from '../../src/v1/sandboxes/sandbox-lifecycle.repository.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { DataSource } from 'typeorm';
-import { dataSourceOptions } from '../../src/database/data-source-options.js';
-import { type Lease, LeasedRows } from '../../src/database/leased-rows/leased-rows.js';
+import { dataSourceOptions, runMigrations } from '../../src/database/data-source-options.js';
+import { type Lease, LeasedRows } from '@slipway/database/leased-rows.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
-import { runMigrations } from '../../src/database/run-migrations.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
-import { emptySettingsRow, type SettingsChanges, shownSettings } from '../../src/settings/settings-table.js';
+import { emptySettingsRow, type SettingsChanges, shownSettings } from '@slipway/settings/settings-row.js';
 import { createTestApp } from '../support/create-test-app.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/test-database.js';
 

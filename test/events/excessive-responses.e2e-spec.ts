@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { createTestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import { SyncRequests } from '../../src/v1/events/log-sync/sync-requests.js';
 import { IdlenessProbe } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';

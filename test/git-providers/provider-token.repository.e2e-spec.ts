@@ -3,7 +3,7 @@ import {
   PROVIDER_TOKEN_ENCRYPTED_COLUMNS,
   ProviderTokenRepository,
 } from '../../src/git-providers/tokens/provider-token.repository.js';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { untilBlocked } from '../support/until-blocked.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ascending } from '../../src/common/compare.js';
+import { ascending } from '@slipway/common/compare.js';
 import { until } from '../support/until.js';
 import { type ApiClient, text } from '../system/journeys/support/api-client.js';
 import { message, shell } from '../system/journeys/support/script.js';

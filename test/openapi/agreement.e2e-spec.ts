@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import type { DocumentedOperation } from '../../src/common/openapi/operations.js';
+import type { DocumentedOperation } from '@slipway/api/openapi/operations.js';
 import { addressOf, resolvedOperations } from '../support/resolved-document.js';
 import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
 import { useTestApp } from '../support/use-test-app.js';

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { exampleOf } from '../../src/common/openapi/openapi-document.js';
-import type { DocumentedOperation, Operation, Schema, Schemas } from '../../src/common/openapi/operations.js';
+import { exampleOf } from '@slipway/api/openapi/document-passes.js';
+import type { DocumentedOperation, Operation, Schema, Schemas } from '@slipway/api/openapi/operations.js';
 import { WEBHOOK_EVENT_TYPES } from '../../src/outbound-webhooks/webhook-event.js';
 import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/settings/secrets/git-tokens.dto.js';
 import { STOCK_EVENTS } from '../fakes/stock-agent-samples.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
-import { exampleOf } from '../../src/common/openapi/openapi-document.js';
-import { type DocumentedOperation, operationsOf, type Schemas } from '../../src/common/openapi/operations.js';
+import { exampleOf } from '@slipway/api/openapi/document-passes.js';
+import { type DocumentedOperation, operationsOf, type Schemas } from '@slipway/api/openapi/operations.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { asList, exampleBodyOf, placesOf } from '../support/request-places.js';
 import { addressOf, committedDocument, resolvedDocument } from '../support/resolved-document.js';

@@ -5,7 +5,7 @@ import request from 'supertest';
 import type { MetricsSnapshot } from '@slipway/agent-protocol/conversation-api.js';
 import { WebhookDeliveryRepository } from '../../src/outbound-webhooks/webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from '../../src/outbound-webhooks/webhook-delivery.worker.js';
-import { jsonBodyOf } from '../../src/common/openapi/invalid-input-example.js';
+import { jsonBodyOf } from '../../packages/api/src/openapi/invalid-input-example.js';
 import { buildOpenApiDocument } from '../../src/common/openapi/openapi-document.js';
 import type { WebhookEvent } from '../../src/outbound-webhooks/webhook-event.js';
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';

@@ -8,7 +8,7 @@ import {
   policySchema,
   type ReportedRequest,
 } from '@slipway/egress-proxy/protocol.js';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { MAX_PERMITS } from '../../src/v1/egress/egress-permit.repository.js';
 import { OpenHosts } from '../../src/v1/egress/open-hosts.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
 import request from 'supertest';
 import { CREDENTIAL_HEADER, EGRESS_PATHS, policySchema } from '@slipway/egress-proxy/protocol.js';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { AppConfig } from '../../src/config/app-config.js';
 import { MAX_KEPT } from '../../src/v1/egress/egress-request.repository.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';

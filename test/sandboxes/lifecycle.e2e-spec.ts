@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { RemovedUsersWorker } from '../../src/auth/removed-users.worker.js';
-import { DatabaseNotifications } from '../../src/database/notifications/database-notifications.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { SandboxEvents, SANDBOXES_CHANNEL } from '../../src/v1/sandboxes/sandbox-events.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';

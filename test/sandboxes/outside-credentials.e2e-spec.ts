@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
 import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
-import { Clock } from '../../src/common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { ProviderToken } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import {

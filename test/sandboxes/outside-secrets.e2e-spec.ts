@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import request from 'supertest';
 import type { CredentialsRequest } from '@slipway/agent-protocol/conversation-api.js';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { AgentSecretsReader } from '../../src/settings/secrets/agent-secrets.reader.js';
 import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { ConfigError } from '../../src/config/config.error.js';
-import { DatabaseNotifications } from '../../src/database/notifications/database-notifications.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { HostRegistry } from '../../src/v1/sandboxes/host-identity.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { toDto } from '../../src/common/validation/field.js';
-import { McpConfigDto } from '../../src/settings/mcp/mcp-config.dto.js';
+import { toDto } from '@slipway/api/validation/field.js';
+import { McpConfigDto } from '@slipway/tool-servers/mcp-config.dto.js';
 import { McpConfigRepository } from '../../src/settings/mcp/mcp-config.repository.js';
 import { McpConfigService } from '../../src/settings/mcp/mcp-config.service.js';
 import { SettingsClient } from '../support/settings-client.js';

@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
-import { operationsOf } from '../../src/common/openapi/operations.js';
+import { operationsOf } from '@slipway/api/openapi/operations.js';
 import { SCOPES } from '../../src/common/scopes.js';
 import { INSTALLATION_ORGANIZATION_ID as ORGANIZATION } from '../../src/organizations/installation-organization.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';

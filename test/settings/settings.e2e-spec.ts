@@ -3,8 +3,8 @@ import request from 'supertest';
 import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../../src/settings/mcp/mcp-config.repository.js';
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../../src/settings/secrets/custom-secret.repository.js';
-import { SETTINGS_ENCRYPTED_COLUMNS } from '../../src/settings/settings-table.js';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SETTINGS_ENCRYPTED_COLUMNS } from '../../src/settings/settings.repository.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
 import { SettingsClient } from '../support/settings-client.js';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { toHexId } from '../../src/common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { StartsClient } from '../support/starts-client.js';
 import { useTestApp } from '../support/use-test-app.js';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import request from 'supertest';
-import { AppLogger } from '../../src/common/logging/app-logger.js';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { AppLogger } from '@slipway/api/logging/app-logger.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { providerTokenBinding } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { createTestApp, type TestUser } from '../support/create-test-app.js';
 import { useGitHosts } from '../support/use-git-hosts.js';

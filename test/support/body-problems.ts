@@ -1,5 +1,5 @@
-import { InvalidInputError } from '../../src/common/errors/domain-error.js';
-import { InputValidationPipe } from '../../src/common/validation/validation.pipe.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 
 const pipe = new InputValidationPipe();
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { toHexId } from '../../src/common/identifiers.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import { AppConversation } from '../../src/v1/app-conversations/conversation.entity.js';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { FollowedConversation } from '../../src/v1/events/followed-conversation.entity.js';

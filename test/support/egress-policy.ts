@@ -6,7 +6,7 @@ import {
   policySchema,
 } from '@slipway/egress-proxy/protocol.js';
 import type { WarmLaunch } from '@slipway/sandboxes/sandbox-backend.js';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.keys.js';
 import type { TestApp } from './create-test-app.js';
 

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { Clock } from '../../src/common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 
 /** A clock that follows the machine's, and can be moved ahead and stopped. */
 export class ManualClock extends Clock {

@@ -1,11 +1,8 @@
 import { request, type IncomingMessage, type ServerResponse } from 'node:http';
 import path from 'node:path';
 import { egressVariables } from '@slipway/sandboxes/launch-variables.js';
-import {
-  MODEL_HEADERS,
-  MODEL_MEMBERS,
-} from '../../src/v1/app-conversations/outside-credentials/credential-places.js';
-import { newPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.js';
+import { MODEL_HEADERS, MODEL_MEMBERS } from '@slipway/egress-rules/credential-places.js';
+import { newPlaceholder } from '@slipway/egress-rules/placeholder.js';
 import { CREDENTIAL, injection, SANDBOX } from '../../packages/egress-proxy/test/support/sample-policy.js';
 import { ProxyWorld } from '../../packages/egress-proxy/test/support/proxy-world.js';
 import { writeAuthorities } from '../../packages/agent-server/src/program.js';

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { ascending } from '../../src/common/compare.js';
+import { ascending } from '@slipway/common/compare.js';
 
 const SEEN_LENGTH = 2_000;
 

@@ -1,5 +1,5 @@
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
-import { registerTracing, type SamplerConfig } from '../../src/observability/otlp-export.js';
+import { registerTracing, type SamplerConfig } from '@slipway/telemetry/otlp-export.js';
 
 /**
  * Switches tracing on, until `unregisterTracing`.

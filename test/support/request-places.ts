@@ -1,6 +1,6 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
-import { type DocumentedOperation, operationsOf } from '../../src/common/openapi/operations.js';
+import { type DocumentedOperation, operationsOf } from '@slipway/api/openapi/operations.js';
 import { resolvedDocument } from './resolved-document.js';
 
 /** A value of a request: where its schema stands, and how to send one of its kind. */

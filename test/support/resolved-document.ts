@@ -6,7 +6,7 @@ import {
   operationsOf,
   type Schema,
   type Schemas,
-} from '../../src/common/openapi/operations.js';
+} from '@slipway/api/openapi/operations.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 
 const SHARED = /^#\/components\/(examples|headers|parameters|requestBodies|responses)\/(\w+)$/;

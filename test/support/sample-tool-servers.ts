@@ -1,4 +1,4 @@
-import type { CommandToolServer, RemoteToolServer } from '../../src/settings/mcp/tool-servers.js';
+import type { CommandToolServer, RemoteToolServer } from '@slipway/tool-servers/tool-servers.js';
 
 /** Without a name, a key and details. */
 export function remoteServer(

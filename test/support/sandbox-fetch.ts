@@ -1,6 +1,6 @@
 import { Agent, fetch as fetchWith, type RequestInit, Response } from 'undici';
-import { connectToSandbox } from '../../src/v1/agent-servers/sandbox-connection.js';
-import { requestOrigin, requireSandboxAddress } from '../../src/v1/agent-servers/sandbox-address.js';
+import { connectToSandbox } from '@slipway/sandboxes/sandbox-connection.js';
+import { requestOrigin, requireSandboxAddress } from '@slipway/sandboxes/sandbox-address.js';
 
 /** Fetches from a program in a sandbox, at an address that its backend reported. */
 export async function sandboxFetch(address: string, path: string, init: RequestInit = {}): Promise<Response> {

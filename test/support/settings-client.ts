@@ -1,5 +1,5 @@
 import request from 'supertest';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
 import type { TestApp, TestUser } from './create-test-app.js';
 

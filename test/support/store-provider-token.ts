@@ -1,4 +1,4 @@
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import {
   providerTokenBinding,
   ProviderToken,

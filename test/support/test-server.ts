@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { connectionUrl, startEmbeddedPostgres } from '@slipway/embedded-postgres/embedded-postgres.js';
 import { readPostmasterPid } from '../../packages/embedded-postgres/src/process-identity.js';
-import { runMigrations } from '../../src/database/run-migrations.js';
+import { runMigrations } from '../../src/database/data-source-options.js';
 import { fastFolder } from './fast-folder.js';
 import { databaseUrl, execute } from './test-database.js';
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import request from 'supertest';
-import { AppLogger } from '../../src/common/logging/app-logger.js';
+import { AppLogger } from '@slipway/api/logging/app-logger.js';
 import { parseConfig } from '../../src/config/load-config.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { startFakeGithub } from '../fakes/fake-github.js';

@@ -5,8 +5,9 @@ import request from 'supertest';
 import { jsonNumber, jsonList } from '@slipway/common/json-access.js';
 import { tracer } from '@slipway/common/spans.js';
 import { parseConfig } from '../../src/config/load-config.js';
-import { Metrics } from '../../src/observability/metrics.js';
-import { OtlpExport } from '../../src/observability/otlp-export.js';
+import { SILENT_LOG } from '@slipway/common/log.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
+import { OtlpExport } from '@slipway/telemetry/otlp-export.js';
 import { FakeOtlpCollector } from '../fakes/fake-otlp-collector.js';
 import { createTestApp } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
@@ -90,7 +91,12 @@ describe('a collector with a fault', () => {
     for (const level of ['log', 'warn', 'error'] as const) {
       logger[level] = (...line: unknown[]) => void written.push(JSON.stringify([level, ...line]));
     }
-    exporting = await OtlpExport.start({ config, proxy, metrics: new Metrics(), logger });
+    exporting = await OtlpExport.start({
+      config,
+      proxy,
+      metrics: new Metrics('slipway', SILENT_LOG),
+      logger,
+    });
   };
   const work = () => tracer().startSpan('work', {}, ROOT_CONTEXT).end();
   const lines = (message: string) => written.filter((line) => line.includes(message));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { SPANS_HEADER } from '@slipway/agent-protocol/server.js';
-import { agentServerSpans } from '../../../src/v1/agent-servers/agent-server.spans.js';
+import { agentServerSpans } from '../../agent-client/src/agent-server.spans.js';
 import { SESSION_KEY, startRequest } from './support/agent-server-client.js';
 import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 

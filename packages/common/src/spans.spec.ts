@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { RepeatedWork } from './async.js';
 import { recordSpans } from '../../../test/support/recorded-spans.js';
-import { unregisterTracing } from '../../../src/observability/otlp-export.js';
+import { unregisterTracing } from '@slipway/telemetry/otlp-export.js';
 import { currentTraceparent, errorType, traced, tracedFrom } from './spans.js';
 
 const TRACE = 'a'.repeat(32);

@@ -18,8 +18,8 @@ import { Client } from 'pg';
 import request from 'supertest';
 import { createTestApp } from '../../../test/support/create-test-app.js';
 import { until } from '../../../test/support/until.js';
-import { databaseFailure } from '../../../src/common/errors/database-failure.js';
-import { runMigrations } from '../../../src/database/run-migrations.js';
+import { databaseFailure } from '@slipway/database/database-failure.js';
+import { runMigrations } from '../../../src/database/data-source-options.js';
 import { connectionUrl, type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.js';
 import { isPostmasterOf, readPostmasterPid } from './process-identity.js';
 

@@ -1,8 +1,8 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiTags, ApiProperty } from '@nestjs/swagger';
 import { AdministratorsOnly } from '../../auth/auth.guard.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
-import { toPageDto, PageOf, PageQuery } from '../../common/pagination/page.dto.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { toPageDto, PageOf, PageQuery } from '@slipway/api/pagination/page.dto.js';
 import {
   AUDIT_ACTIONS,
   ACTOR_KINDS,
@@ -22,8 +22,8 @@ import {
   ShownOrNull,
   toWire,
   USER_ID,
-} from '../../common/openapi/responses.js';
-import { Choice, Identifier, Instant, Text } from '../../common/validation/field-decorators.js';
+} from '@slipway/api/openapi/responses.js';
+import { Choice, Identifier, Instant, Text } from '@slipway/api/validation/field-decorators.js';
 import { type AuditDetails, type AuditEntry, type AuditFilter, AuditQueries } from '../audit.repository.js';
 
 const USER = { example: USER_ID };

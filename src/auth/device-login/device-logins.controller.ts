@@ -1,12 +1,12 @@
 import { Body, Controller, DefaultValuePipe, Get, Headers, Post, Query, Req } from '@nestjs/common';
 import { ApiConsumes, ApiProperty, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
-import { Shown, succeeded, SuccessDto, Time } from '../../common/openapi/responses.js';
-import { SchemaRules } from '../../common/openapi/schema-rules.js';
-import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
-import { Flag, Text } from '../../common/validation/field-decorators.js';
-import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
+import { ApiRoute, documented, thrown } from '@slipway/api/openapi/api-route.js';
+import { Shown, succeeded, SuccessDto, Time } from '@slipway/api/openapi/responses.js';
+import { SchemaRules } from '@slipway/api/openapi/schema-rules.js';
+import { JsonBodyBounds } from '@slipway/api/requests/json-body.interceptor.js';
+import { Flag, Text } from '@slipway/api/validation/field-decorators.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { type AuthUser, CurrentUser, Public } from '../auth.decorators.js';
 import { NO_CSRF_TOKEN } from '../request-authenticator.js';

@@ -1,10 +1,10 @@
 import { hash, randomInt } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { randomBase62 } from '../../common/identifiers.js';
-import { currentRequest } from '../../common/requests/request-context.js';
+import { randomBase62 } from '@slipway/common/identifiers.js';
+import { currentRequest } from '@slipway/api/requests/request-context.js';
 import { DEVICE_SCOPES } from '../../common/scopes.js';
 import { AppConfig } from '../../config/app-config.js';
 import { generateApiKey, parsedApiKey } from '../api-key-format.js';

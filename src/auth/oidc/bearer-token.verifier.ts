@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AccessChanges, VerifiedUsers } from '../access-changes.js';
 import type { AuthUser } from '../auth.decorators.js';
 import { IdentityRepository } from './identity.repository.js';

@@ -1,8 +1,8 @@
 import { Controller, Delete, Get, Param, Post } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
-import { Shown, Time, toWire } from '../../common/openapi/responses.js';
-import { Identifier } from '../../common/validation/field-decorators.js';
+import { ApiRoute, documented } from '@slipway/api/openapi/api-route.js';
+import { Shown, Time, toWire } from '@slipway/api/openapi/responses.js';
+import { Identifier } from '@slipway/api/validation/field-decorators.js';
 import { UserId } from '../auth.decorators.js';
 import { AdministratorsOnly } from '../auth.guard.js';
 import { UserIdDto } from '../users.dto.js';

@@ -13,7 +13,7 @@ import {
   Unique,
 } from 'typeorm';
 import { found } from '../../common/errors/domain-error.js';
-import { NamedStatement } from '../../database/named-statement.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import { keyBehind } from '../owned.repository.js';
 import { lockUser, UserRepository } from '../user.repository.js';
 import type { Person } from './person-claims.js';

@@ -12,7 +12,7 @@ import {
 import * as client from 'openid-client';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist, isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { ServiceHttpClient } from '../../common/http/service-http.client.js';
 import { AppConfig, proxyOf } from '../../config/app-config.js';

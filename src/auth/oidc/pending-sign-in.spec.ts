@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { beginSignIn, ownPath, pendingSignIn, signInCookie } from './pending-sign-in.js';
 
 const cipher = new SecretCipher([{ id: 'k1', bytes: Buffer.alloc(32, 1) }]);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { SecretCipher, SecretDecryptionError } from '../../common/crypto/secret-cipher.js';
+import { SecretCipher, SecretDecryptionError } from '@slipway/common/secret-cipher.js';
 import type { AuthUser } from '../auth.decorators.js';
 import { cookieValues, hostCookie, SIGN_IN_COOKIE as COOKIE } from '../sessions/session-cookie.js';
 import type { SignInChecks } from './oidc.issuer.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { requireScope, SCOPES, scopesWithin } from '../../common/scopes.js';
 import { AppConfig } from '../../config/app-config.js';

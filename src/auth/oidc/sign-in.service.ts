@@ -1,9 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { Clock } from '../../common/clock.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { noteCaller } from '../../common/requests/request-context.js';
+import { noteCaller } from '@slipway/api/requests/request-context.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { ApiKeyVerifier } from '../api-key.verifier.js';
 import { BrowserSessions } from '../sessions/browser-sessions.js';

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { randomBase62 } from '../../common/identifiers.js';
+import { randomBase62 } from '@slipway/common/identifiers.js';
 
 /** Pages of sandboxes may share the host, and with it the cookies: every proxy strips this one. */
 export const SESSION_COOKIE = 'slipway_session';

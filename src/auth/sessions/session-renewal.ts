@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { Clock } from '../../common/clock.js';
-import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { columnById, SecretCipher } from '@slipway/common/secret-cipher.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { AccessChanges } from '../access-changes.js';
 import { type EndedSignIn, OidcIssuer } from '../oidc/oidc.issuer.js';

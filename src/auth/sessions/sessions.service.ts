@@ -1,9 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { noteCaller } from '../../common/requests/request-context.js';
+import { noteCaller } from '@slipway/api/requests/request-context.js';
 import { AccessChanges, type Verified, VerifiedUsers } from '../access-changes.js';
 import { type AuthUser, callerOf } from '../auth.decorators.js';
 import { generateSession, type SessionToken } from './session-cookie.js';

@@ -1,6 +1,6 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, PickType } from '@nestjs/swagger';
-import { OrNull, Shown } from '../../common/openapi/responses.js';
-import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
+import { OrNull, Shown } from '@slipway/api/openapi/responses.js';
+import { OffsetQueryDto } from '@slipway/api/pagination/page.dto.js';
 import {
   Choice,
   ChoiceList,
@@ -13,7 +13,7 @@ import {
   NestedList,
   Text,
   TextList,
-} from '../../common/validation/field-decorators.js';
+} from '@slipway/api/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import { BranchName, ProviderName } from '../../git-providers/repository-fields.js';
 import { repositorySegments } from '@slipway/git-providers/repository-name.js';

@@ -19,7 +19,7 @@ import { mayAct } from '../../auth/user.repository.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { PausedWithKey } from '../../auth/made-with-key.js';
 import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
-import { newestPage } from '../../database/page-bytes.js';
+import { newestPage } from '@slipway/database/page-bytes.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
 import type { ForkPolicy } from '../../v1/app-conversations/work-places/work-place.js';
 import type {

@@ -2,8 +2,8 @@ import { Body, Controller, Delete, Get, Headers, Param, Patch, Post, Query, Res 
 import { ApiProperty, ApiResponse, ApiSchema, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { tooMany, unknownId } from '../../common/errors/domain-error.js';
-import { toHexId } from '../../common/identifiers.js';
-import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
+import { toHexId } from '@slipway/common/identifiers.js';
+import { ApiRoute, badInput, documented, thrown } from '@slipway/api/openapi/api-route.js';
 import {
   Always,
   ANY_OBJECT,
@@ -14,10 +14,10 @@ import {
   TimeOrNull,
   toWire,
   USER_ID,
-} from '../../common/openapi/responses.js';
-import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
-import { FIVE_FIELDS } from '../../common/schedule.js';
-import { Identifier } from '../../common/validation/field-decorators.js';
+} from '@slipway/api/openapi/responses.js';
+import { OffsetQueryDto } from '@slipway/api/pagination/page.dto.js';
+import { FIVE_FIELDS } from '@slipway/common/schedule.js';
+import { Identifier } from '@slipway/api/validation/field-decorators.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
 import type { Owner } from '../../auth/owned.repository.js';
 import { CurrentOwner } from '../../organizations/installation-organization.js';

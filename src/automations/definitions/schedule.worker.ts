@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BackgroundLoop } from '../../common/background-loop.js';
-import { Clock } from '../../common/clock.js';
-import { nextTime } from '../../common/schedule.js';
+import { Clock } from '@slipway/common/clock.js';
+import { nextTime } from '@slipway/common/schedule.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import { type Automation, AutomationRepository } from './automation.repository.js';
 

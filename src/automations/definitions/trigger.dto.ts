@@ -1,10 +1,10 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiSchema } from '@nestjs/swagger';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { evaluate, expressionProblem, isTruthy, MAX_EXPRESSION } from '../../common/jmespath.js';
-import { type Schedule, scheduleProblem, timezoneProblem } from '../../common/schedule.js';
-import { customRule, field, type FieldKind, type FieldProblem, must } from '../../common/validation/field.js';
-import { Choice, Nested, Text } from '../../common/validation/field-decorators.js';
+import { evaluate, expressionProblem, isTruthy, MAX_EXPRESSION } from '@slipway/common/jmespath.js';
+import { type Schedule, scheduleProblem, timezoneProblem } from '@slipway/common/schedule.js';
+import { customRule, field, type FieldKind, type FieldProblem, must } from '@slipway/api/validation/field.js';
+import { Choice, Nested, Text } from '@slipway/api/validation/field-decorators.js';
 import { WEBHOOK_SOURCES } from '@slipway/git-providers/git-servers.js';
 
 export const TRIGGER_KINDS = ['cron', 'event'];

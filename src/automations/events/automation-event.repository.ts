@@ -14,7 +14,7 @@ import {
 import type { Owner } from '../../auth/owned.repository.js';
 import { OwnedRow, UserKeyedRow } from '../../auth/user.repository.js';
 import { AppConfig } from '../../config/app-config.js';
-import { lockFree } from '../../database/leased-rows/leased-rows.js';
+import { lockFree } from '@slipway/database/leased-rows.js';
 import type { EventSubjectDto } from './event-subject.js';
 
 const MAX_EVENTS = 10_000;

@@ -4,7 +4,7 @@ import { Column, DataSource, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { PausedWithKey } from '../../auth/made-with-key.js';
 import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
-import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { columnById, SecretCipher } from '@slipway/common/secret-cipher.js';
 import type { SignatureScheme } from '@slipway/common/webhook-signature.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 

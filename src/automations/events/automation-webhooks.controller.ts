@@ -6,13 +6,13 @@ import {
   type SignatureScheme,
 } from '@slipway/common/webhook-signature.js';
 import { unknownId } from '../../common/errors/domain-error.js';
-import { expressionProblem, MAX_EXPRESSION } from '../../common/jmespath.js';
-import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
-import { OrNull, Shown, ShownOrNull, Time, toWire, USER_ID } from '../../common/openapi/responses.js';
-import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
-import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
+import { expressionProblem, MAX_EXPRESSION } from '@slipway/common/jmespath.js';
+import { ApiRoute, documented, thrown } from '@slipway/api/openapi/api-route.js';
+import { OrNull, Shown, ShownOrNull, Time, toWire, USER_ID } from '@slipway/api/openapi/responses.js';
+import { OffsetQueryDto } from '@slipway/api/pagination/page.dto.js';
+import { Choice, Flag, Identifier, Text } from '@slipway/api/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { newestPage } from '../../database/page-bytes.js';
+import { newestPage } from '@slipway/database/page-bytes.js';
 import { WEBHOOK_SOURCES } from '@slipway/git-providers/git-servers.js';
 import type { Owner } from '../../auth/owned.repository.js';
 import { CurrentOwner } from '../../organizations/installation-organization.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { evaluate, isTruthy } from '../../common/jmespath.js';
+import { evaluate, isTruthy } from '@slipway/common/jmespath.js';
 import { toldChangeRequest, webhooksOf } from '@slipway/git-providers/git-servers.js';
 import { isReply } from '../../follow/round-talk.js';
 import { mayPass } from '../../git-providers/git-provider-problem.js';

@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { MalformedBodyError, parseForm, parseJsonBody } from '@slipway/common/requests/json-body.js';
 import { isSigned, type ReceivedWebhook } from '@slipway/common/webhook-signature.js';
-import { textAt } from '../../common/jmespath.js';
+import { textAt } from '@slipway/common/jmespath.js';
 import type { HostWebhooks } from '@slipway/git-providers/host-webhooks.js';
 import { webhooksOf } from '@slipway/git-providers/git-servers.js';
 import type { AutomationEvent } from './automation-event.repository.js';

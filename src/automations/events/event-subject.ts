@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { cleanText, textHead } from '@slipway/common/well-formed-text.js';
-import { OrNull } from '../../common/openapi/responses.js';
+import { OrNull } from '@slipway/api/openapi/responses.js';
 import type { ToldChangeRequest } from '@slipway/git-providers/git-provider.js';
 
 /** What an event is about, for people; strangers wrote it. */

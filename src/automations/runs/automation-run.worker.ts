@@ -1,17 +1,15 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
-import { toDto } from '../../common/validation/field.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
+import { toDto } from '@slipway/api/validation/field.js';
 import {
   PUBLIC_GIT_SERVER_NAMES,
   PUBLIC_GIT_SERVERS,
   type PublicGitServerName,
 } from '@slipway/git-providers/public-git-servers.js';
-import type { LeaseEnd } from '../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../database/leased-rows/leased-worker.js';
+import type { LeaseEnd } from '@slipway/database/leased-rows.js';
+import { LeasedWork, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
+import { ServiceLeasedWorker } from '../../database/leased-work.module.js';
 import { toSuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
 import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';
@@ -51,7 +49,7 @@ const LOOK_AGAIN_MS = 300_000;
  * a start under an id that exists is found again.
  */
 @Injectable()
-export class AutomationRunWorker extends LeasedWorker<LeasedRun> {
+export class AutomationRunWorker extends ServiceLeasedWorker<LeasedRun> {
   constructor(
     private readonly runs: AutomationRunRepository,
     shared: LeasedWork,
@@ -86,7 +84,7 @@ export class AutomationRunWorker extends LeasedWorker<LeasedRun> {
     }
     try {
       const isChosen = run.conversationIds.length > 0;
-      await this.start(isChosen ? run : await this.runs.choose(run, await this.openTasks(run)));
+      await this.startChosen(isChosen ? run : await this.runs.choose(run, await this.openTasks(run)));
     } catch (error) {
       const detail = lastingProblem(error);
       if (detail === null) {
@@ -106,7 +104,7 @@ export class AutomationRunWorker extends LeasedWorker<LeasedRun> {
     return tasks.map(toSuggestedTaskDto);
   }
 
-  private async start(run: AutomationRun): Promise<void> {
+  private async startChosen(run: AutomationRun): Promise<void> {
     if (run.status !== 'RUNNING') {
       return;
     }

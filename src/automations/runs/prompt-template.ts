@@ -1,6 +1,6 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { fenced, newMark, renderedText } from '../../common/fenced-text.js';
-import { evaluate, expressionProblem, type Spend, stepBudget } from '../../common/jmespath.js';
+import { fenced, newMark, renderedText } from '@slipway/common/untrusted-text/fenced-text.js';
+import { evaluate, expressionProblem, type Spend, stepBudget } from '@slipway/common/jmespath.js';
 
 const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000})|\s*)\}\}/g;
 const BEGUN = /\{\{\s*event\b/;

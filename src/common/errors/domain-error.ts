@@ -1,3 +1,13 @@
+import {
+  type EdgeCode,
+  type ErrorKind,
+  ProblemError,
+  type ProblemErrorOptions,
+} from '@slipway/api/errors/problem-error.js';
+
+export const NO_KEY =
+  'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). If you did, it is misspelt, revoked, expired or not valid yet. The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create makes others.';
+
 /** Codes, and what kind of failure each is unless its error says otherwise. */
 const KINDS = {
   unauthorized: 'unauthorized',
@@ -38,37 +48,24 @@ const KINDS = {
   slow_down: 'bad_request',
   unsupported_grant_type: 'bad_request',
   internal: 'internal',
-} as const;
+} as const satisfies Record<EdgeCode, ErrorKind> & Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof KINDS;
-export type ErrorKind = (typeof KINDS)[ErrorCode] | 'gone' | 'gateway_timeout';
-
 export const ERROR_CODES = Object.keys(KINDS) as ErrorCode[];
 
-interface DomainErrorOptions {
-  /** Another one than that of the code. */
-  kind?: ErrorKind;
-  cause?: unknown;
-  /** Becomes `Retry-After`. */
-  retryAfterSeconds?: number;
-  /** Further members of the problem document (RFC 9457 section 3.2). Never a secret. */
-  extensions?: Record<string, unknown>;
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(KINDS, code);
 }
 
-/** A machine code and a sentence that is safe to show; only `ProblemFilter` turns it into HTTP. */
-export class DomainError extends Error {
-  readonly code: ErrorCode;
-  readonly kind: ErrorKind;
-  readonly retryAfterSeconds: number | undefined;
-  readonly extensions: Record<string, unknown>;
+interface DomainErrorOptions extends ProblemErrorOptions {
+  /** Another one than that of the code. */
+  kind?: ErrorKind;
+}
 
-  constructor(code: ErrorCode, message: string, options: DomainErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+export class DomainError extends ProblemError<ErrorCode> {
+  constructor(code: ErrorCode, message: string, { kind = KINDS[code], ...options }: DomainErrorOptions = {}) {
+    super(code, kind, message, options);
     this.name = 'DomainError';
-    this.kind = options.kind ?? KINDS[code];
-    this.code = code;
-    this.retryAfterSeconds = options.retryAfterSeconds;
-    this.extensions = options.extensions ?? {};
   }
 }
 
@@ -88,34 +85,4 @@ export function found<T>(thing: T | null, noun: string): T {
 /** Returns the error for exceeding the number that a user may have. */
 export function tooMany(noun: string, most: number): DomainError {
   return new DomainError('conflict', `A user may have ${most} ${noun}s; delete one first.`);
-}
-
-export interface InputProblem {
-  /** The first element is `body`, `query`, `path` or `header`. */
-  loc: string[];
-  /** Says what would be right, and never contains the rejected value. */
-  msg: string;
-  type: string;
-}
-
-export class InvalidInputError extends Error {
-  readonly problems: readonly InputProblem[];
-
-  constructor(problems: InputProblem | readonly InputProblem[]) {
-    super('The request breaks one or more rules.');
-    this.name = 'InvalidInputError';
-    this.problems = [problems].flat();
-  }
-
-  /** All problems in one line, for readers who get no document. */
-  get sentence(): string {
-    return this.problems.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join(' ');
-  }
-}
-
-/** @throws InvalidInputError when there are problems */
-export function requireNone(problems: readonly InputProblem[]): void {
-  if (problems.length > 0) {
-    throw new InvalidInputError(problems);
-  }
 }

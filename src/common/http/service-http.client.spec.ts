@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { RawServer } from '../../../test/support/raw-server.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
-import { runInRequestContext } from '../requests/request-context.js';
+import { runInRequestContext } from '@slipway/api/requests/request-context.js';
 import { ServiceHttpClient } from './service-http.client.js';
 
 it('takes connections from the share of the user who asks, until the application ends', async () => {

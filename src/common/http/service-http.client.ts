@@ -1,6 +1,6 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
 import { GuardedHttpClient, type GuardedHttpOptions } from '@slipway/common/http/guarded-http.client.js';
-import { currentRequest } from '../requests/request-context.js';
+import { currentRequest } from '@slipway/api/requests/request-context.js';
 
 /**
  * Takes connections from the share of the user whose request it is, and closes with the application. Features make classes of

@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { HttpServer, INestApplication } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { productFolder } from '../product.js';
-import { StaticAnswer } from '../requests/static-answer.js';
+import { StaticAnswer } from '@slipway/api/requests/static-answer.js';
 import { FIRST_TAG } from './introduction.js';
 import { buildOpenApiDocument } from './openapi-document.js';
 

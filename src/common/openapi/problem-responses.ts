@@ -1,8 +1,9 @@
 import { getSchemaPath } from '@nestjs/swagger';
-import type { ErrorCode, InputProblem } from '../errors/domain-error.js';
-import { NO_KEY, problem, PROBLEM_MEDIA_TYPES, type Problem } from '../errors/problem.js';
-import type { DocumentedProblem } from './api-route.js';
-import type { Response } from './operations.js';
+import { type ErrorCode, NO_KEY } from '../errors/domain-error.js';
+import type { InputProblem } from '@slipway/api/errors/problem-error.js';
+import { problem, PROBLEM_MEDIA_TYPES, type Problem } from '@slipway/api/errors/problem.js';
+import type { DocumentedProblem } from '@slipway/api/openapi/api-route.js';
+import type { Response } from '@slipway/api/openapi/operations.js';
 import { ProblemDto, ValidationErrorDto, ValidationProblemDto } from './problem.dto.js';
 
 const REQUEST_ID = '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50';

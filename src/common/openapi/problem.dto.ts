@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ERROR_CODES, type ErrorCode } from '../errors/domain-error.js';
 import { SCOPES, type Scope } from '../scopes.js';
-import { Shown, ShownOrNull } from './responses.js';
+import { Shown, ShownOrNull } from '@slipway/api/openapi/responses.js';
 
 class ProblemMembers {
   @ApiProperty({ example: 'urn:slipway:problem:unauthorized' }) type: string;

@@ -1,5 +1,5 @@
 import type { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import type { InputProblem } from '../../common/errors/domain-error.js';
+import type { InputProblem } from '@slipway/api/errors/problem-error.js';
 import { parseGitHost } from '@slipway/git-providers/git-host.js';
 import type { ProviderErrorCode, ProviderType } from '@slipway/git-providers/git-provider.js';
 import { gitServerFor } from '@slipway/git-providers/git-servers.js';

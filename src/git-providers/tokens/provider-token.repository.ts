@@ -12,7 +12,7 @@ import {
 } from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
-import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
 import type { NewRenewal, NewToken } from './plan-token-changes.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '@slipway/git-providers/git-provider.js';
 

@@ -1,8 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { Clock } from '../../common/clock.js';
-import { InvalidInputError } from '../../common/errors/domain-error.js';
+import { Clock } from '@slipway/common/clock.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
 import { invalidGitToken } from '../git-provider-problem.js';
 import type {
   CallBounds,

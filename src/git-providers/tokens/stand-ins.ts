@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type GitClaims, IdentityRepository } from '../../auth/oidc/identity.repository.js';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
 import type { StandInRule } from '../../config/github-app-config.js';
 

@@ -5,7 +5,7 @@ import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { z } from 'zod';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
 import type { GitServerConfig } from '../../config/git-config.js';
 import {

@@ -1,6 +1,6 @@
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { parseJson } from '@slipway/common/json-access.js';
-import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
 
 /** Keys in base64url, as browsers and push services expect. */

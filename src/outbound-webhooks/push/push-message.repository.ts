@@ -10,8 +10,8 @@ import {
   PrimaryColumn,
   Unique,
 } from 'typeorm';
-import { Clock } from '../../common/clock.js';
-import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';
+import { Clock } from '@slipway/common/clock.js';
+import { type Lease, LeasedRows, type LeasedTable } from '@slipway/database/leased-rows.js';
 import type { WebhookEvent } from '../webhook-event.js';
 import { notificationOf, type PushNotification } from './push-notification.js';
 import { PushSubscription } from './push-subscription.repository.js';

@@ -14,8 +14,8 @@ import { AuditRepository } from '../../audit/audit.repository.js';
 import { RemovedWithKey } from '../../auth/made-with-key.js';
 import { keyBehind } from '../../auth/owned.repository.js';
 import { lockUser, OwnedRow } from '../../auth/user.repository.js';
-import { Clock } from '../../common/clock.js';
-import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { columnById, SecretCipher } from '@slipway/common/secret-cipher.js';
 import type { PushKind } from './push-notification.js';
 
 /** What a browser tells of its subscription. */

@@ -3,12 +3,9 @@ import { ADMIN_EMAIL, UserRepository } from '../../auth/user.repository.js';
 import { retryAfter } from '@slipway/common/http/response-body.js';
 import { UpstreamError } from '@slipway/common/http/upstream-error.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import type { LeaseEnd } from '../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../database/leased-rows/leased-worker.js';
+import type { LeaseEnd } from '@slipway/database/leased-rows.js';
+import { LeasedWork, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
+import { ServiceLeasedWorker } from '../../database/leased-work.module.js';
 import { ATTEMPT_TIMEOUT_MS, nextAttempt, WebhookHttpClient } from '../webhook.sender.js';
 import { PushKeys } from './push-keys.js';
 import { type LeasedMessage, PushMessageRepository } from './push-message.repository.js';
@@ -36,7 +33,7 @@ const OPTIONS: LeasedWorkOptions = {
 
 /** Sends notifications to the push services of browsers, encrypted for each (RFC 8291), by the client of webhooks. */
 @Injectable()
-export class PushWorker extends LeasedWorker<LeasedMessage> {
+export class PushWorker extends ServiceLeasedWorker<LeasedMessage> {
   constructor(
     private readonly messages: PushMessageRepository,
     private readonly subscriptions: PushSubscriptionRepository,

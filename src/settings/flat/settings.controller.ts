@@ -1,8 +1,8 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput, thrown } from '@slipway/api/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
-import { MCP_CONFIG_EXAMPLE } from '../mcp/mcp-config.dto.js';
+import { MCP_CONFIG_EXAMPLE } from '@slipway/tool-servers/mcp-config.dto.js';
 import {
   SHOWN_ONLY,
   unknownMembers,
@@ -12,7 +12,7 @@ import {
   StoredSettingsDto,
   toStoredSettingsDto,
 } from './settings.dto.js';
-import { SETTINGS } from '../settings.schema.js';
+import { SETTINGS } from '@slipway/settings/settings.schema.js';
 import { ADMINISTRATORS_CHANGE, SettingsOwner } from '../settings-owner.js';
 import { settingsNotFound, SettingsService } from './settings.service.js';
 

@@ -4,7 +4,7 @@ import { isObject } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import { ANY_OBJECT, OrNull, Shown, WarningsOf } from '../../common/openapi/responses.js';
+import { ANY_OBJECT, OrNull, Shown, WarningsOf } from '@slipway/api/openapi/responses.js';
 import {
   customRule,
   type DtoClass,
@@ -12,8 +12,8 @@ import {
   MAX_ELEMENTS,
   maxItems,
   must,
-} from '../../common/validation/field.js';
-import { TellsOtherMembers } from '../../common/validation/unknown-members.js';
+} from '@slipway/api/validation/field.js';
+import { TellsOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import {
   Choice,
   Decimal,
@@ -28,7 +28,7 @@ import {
   sentenceRule,
   Text,
   TextList,
-} from '../../common/validation/field-decorators.js';
+} from '@slipway/api/validation/field-decorators.js';
 import {
   PROVIDER_ERROR_CODES,
   PROVIDER_TYPES,
@@ -36,9 +36,13 @@ import {
 } from '@slipway/git-providers/git-provider.js';
 import type { ProviderTokenInputs } from '../../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokenMap } from '../secrets/git-tokens.dto.js';
-import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
-import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
-import { MODEL_USE_CODES } from '../model-use.js';
+import {
+  type McpConfigDto,
+  McpConfigField,
+  StoredMcpConfigDto,
+} from '@slipway/tool-servers/mcp-config.dto.js';
+import { MODEL_WARNING_CODES, type ModelWarning } from '@slipway/models/model-check.js';
+import { MODEL_USE_CODES } from '@slipway/settings/model-use.js';
 import {
   CUSTOM_SECRET_FORM,
   customSecretNameProblem,
@@ -52,8 +56,13 @@ import {
   SETTINGS_KEY_COLUMNS,
   type SettingsColumn,
   type SettingsValues,
-} from '../settings.schema.js';
-import { LAYER_OWNERS, type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
+} from '@slipway/settings/settings.schema.js';
+import {
+  LAYER_OWNERS,
+  type SettingsRow,
+  type ShownSettings,
+  shownSettings,
+} from '@slipway/settings/settings-row.js';
 
 const WARNING_CODES = [
   ...PROVIDER_ERROR_CODES,

@@ -2,15 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { jsonNumber } from '@slipway/common/json-access.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { DomainError, requireNone, type InputProblem } from '../../common/errors/domain-error.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { requireNone, type InputProblem } from '@slipway/api/errors/problem-error.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
-import { apiIn, type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
-import { ModelCatalogue } from '../model-catalogue.js';
-import { modelUseWarnings, type ModelUseWarning } from '../model-use.js';
+import { apiIn, type CheckedModel, headersIn, ModelCheck } from '@slipway/models/model-check.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
+import { modelUseWarnings, type ModelUseWarning } from '@slipway/settings/model-use.js';
 import { CustomSecretRepository } from '../secrets/custom-secret.repository.js';
 import {
   SettingsCipher,
@@ -18,9 +19,9 @@ import {
   type SettingsChange,
   SettingsRepository,
 } from '../settings.repository.js';
-import { layered, llmOf } from '../settings-layers.js';
+import { layered, llmOf } from '@slipway/settings/settings-layers.js';
 import { SharedSettings } from '../shared-settings.js';
-import { settingsChanges, type SettingsRow } from '../settings-table.js';
+import { settingsChanges, type SettingsRow } from '@slipway/settings/settings-row.js';
 
 const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
 

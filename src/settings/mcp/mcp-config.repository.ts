@@ -3,13 +3,13 @@ import { Injectable } from '@nestjs/common';
 import { Column, DataSource, Entity, type EntityManager, In, Repository, UpdateDateColumn } from 'typeorm';
 import { type AuditDetails, AuditRepository } from '../../audit/audit.repository.js';
 import { UserKeyedRow } from '../../auth/user.repository.js';
-import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { NamedStatement } from '../../database/named-statement.js';
-import { maskedServers } from './listed-servers.js';
-import type { StoredMcpConfigDto } from './mcp-config.dto.js';
-import { namedServers } from './named-servers.js';
-import { parsedServers, serialized } from './stored-servers.js';
-import type { ToolServer } from './tool-servers.js';
+import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
+import { maskedServers } from '@slipway/tool-servers/listed-servers.js';
+import type { StoredMcpConfigDto } from '@slipway/tool-servers/mcp-config.dto.js';
+import { namedServers } from '@slipway/tool-servers/named-servers.js';
+import { parsedServers, serialized } from '@slipway/tool-servers/stored-servers.js';
+import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';
 
 /** A user's tool servers: what may be shown in clear, and the secrets apart and encrypted. */
 @Entity('mcp_configs')

@@ -2,13 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { type InputProblem, requireNone } from '../../common/errors/domain-error.js';
-import { MAX_CONFIG_LENGTH, type McpConfigDto } from './mcp-config.dto.js';
+import { type InputProblem, requireNone } from '@slipway/api/errors/problem-error.js';
+import { MAX_CONFIG_LENGTH, type McpConfigDto } from '@slipway/tool-servers/mcp-config.dto.js';
 import { McpConfigRepository } from './mcp-config.repository.js';
-import { resolveMasks } from './listed-servers.js';
-import { namedServers, patchNamedServers } from './named-servers.js';
-import { serialized } from './stored-servers.js';
-import { isRemote, type ToolServer } from './tool-servers.js';
+import { resolveMasks } from '@slipway/tool-servers/listed-servers.js';
+import { namedServers, patchNamedServers } from '@slipway/tool-servers/named-servers.js';
+import { serialized } from '@slipway/tool-servers/stored-servers.js';
+import { isRemote, type ToolServer } from '@slipway/tool-servers/tool-servers.js';
 
 /** Stores users' MCP configurations, for the features whose requests bring one. */
 @Injectable()

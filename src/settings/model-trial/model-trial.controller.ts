@@ -2,20 +2,15 @@ import { Body, Controller, DefaultValuePipe, Post } from '@nestjs/common';
 import { ApiProperty, ApiPropertyOptional, ApiSchema, ApiTags } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
-import { ANY_OBJECT } from '../../common/openapi/responses.js';
-import { Text } from '../../common/validation/field-decorators.js';
-import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
+import { ApiRoute, thrown } from '@slipway/api/openapi/api-route.js';
+import { ANY_OBJECT } from '@slipway/api/openapi/responses.js';
+import { Text } from '@slipway/api/validation/field-decorators.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 import { LlmConfig, PROFILE_NAME } from '../profiles/profiles.dto.js';
 import { OF_USERS, OfUsers } from '../settings-owner.js';
 import { unknownProfile } from '../profiles/profiles.service.js';
-import {
-  ModelTrialService,
-  tooManyTrials,
-  TRIAL_NAMES,
-  TRIAL_RESULTS,
-  type TrialCheck,
-} from './model-trial.service.js';
+import { TRIAL_NAMES, TRIAL_RESULTS, type TrialCheck } from '@slipway/models/model-trial.js';
+import { ModelTrialService, tooManyTrials } from './model-trial.service.js';
 
 @ApiSchema({ name: 'ModelCheckRequest' })
 class ModelTrialDto {

@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
-import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput } from '@slipway/api/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
 import { SettingsStoredDto, toSettingsStoredDto } from '../flat/settings.dto.js';
 import {
@@ -10,7 +10,7 @@ import {
 } from './nested-settings.dto.js';
 import { NestedSettingsService } from './nested-settings.service.js';
 import { ADMINISTRATORS_CHANGE, SettingsOwner } from '../settings-owner.js';
-import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from './setting-fields.js';
+import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from '@slipway/settings/setting-fields.js';
 
 const EXAMPLES = {
   language: { summary: 'One member; all others stay', value: { language: 'en' } },

@@ -1,18 +1,18 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import { ANY_OBJECT, OrNull, Shown } from '../../common/openapi/responses.js';
-import { FreeObject } from '../../common/validation/field-decorators.js';
-import { TellsOtherMembers } from '../../common/validation/unknown-members.js';
+import { ANY_OBJECT, OrNull, Shown } from '@slipway/api/openapi/responses.js';
+import { FreeObject } from '@slipway/api/validation/field-decorators.js';
+import { TellsOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import { SettingsDto, StoredSettingsDto } from '../flat/settings.dto.js';
 import type { ClearLlmProfile } from '../profiles/llm-profile.repository.js';
 import { shownProfileConfig } from '../profiles/profiles.dto.js';
-import { type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
+import { type SettingsRow, type ShownSettings, shownSettings } from '@slipway/settings/settings-row.js';
 import {
   masked,
   type SettingsDetails,
   shownAgentSettings,
   shownConversationSettings,
-} from './nested-settings.js';
+} from '@slipway/settings/nested-settings.js';
 
 /** All settings together have a limit of their own; tool servers come with scripts and keys. */
 const MAX_DIFF_LENGTH = 1_048_576;

@@ -2,18 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { type JsonObject, without } from '@slipway/common/json-access.js';
-import { InvalidInputError, requireNone, type InputProblem } from '../../common/errors/domain-error.js';
+import { InvalidInputError, requireNone, type InputProblem } from '@slipway/api/errors/problem-error.js';
 import { SettingsDto, type SettingsWarningDto, SHOWN_ONLY, unknownMembers } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
-import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
-import { llmOf } from '../settings-layers.js';
+import { namedServers, shownNamedServers } from '@slipway/tool-servers/named-servers.js';
+import { llmOf } from '@slipway/settings/settings-layers.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
 import { SettingsCipher, SettingsRepository } from '../settings.repository.js';
-import { SETTINGS } from '../settings.schema.js';
+import { SETTINGS } from '@slipway/settings/settings.schema.js';
 import { SharedSettings } from '../shared-settings.js';
-import { emptySettingsRow } from '../settings-table.js';
+import { emptySettingsRow } from '@slipway/settings/settings-row.js';
 import { APP_DEFAULTS, type NestedSettings, type NestedSettingsDto } from './nested-settings.dto.js';
 import {
   changesDetails,
@@ -24,7 +24,7 @@ import {
   shownAgentSettings,
   shownConversationSettings,
   withoutEchoes,
-} from './nested-settings.js';
+} from '@slipway/settings/nested-settings.js';
 
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
   ...Object.keys(SETTINGS),

@@ -1,8 +1,8 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
-import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
-import { Time } from '../../common/openapi/responses.js';
-import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
+import { ApiRoute, thrown } from '@slipway/api/openapi/api-route.js';
+import { Time } from '@slipway/api/openapi/responses.js';
+import { PageOf, PageQuery, toPageDto } from '@slipway/api/pagination/page.dto.js';
 import { CredentialsPlace } from '../../config/credentials-place.js';
 import { toShownInjectionDto } from '../secrets/secret-injection.dto.js';
 import {

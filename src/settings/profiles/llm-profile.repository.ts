@@ -17,7 +17,7 @@ import type { JsonObject } from '@slipway/common/json-access.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
-import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { columnById, SecretCipher } from '@slipway/common/secret-cipher.js';
 
 /** A model with its address, key and parameters, stored under a name. */
 @Entity('llm_profiles')

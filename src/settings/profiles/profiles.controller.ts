@@ -1,7 +1,7 @@
 import { Body, Controller, DefaultValuePipe, Delete, Get, Param, Post } from '@nestjs/common';
 import { ApiExcludeController, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
-import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
-import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
+import { ApiRoute, badInput, thrown } from '@slipway/api/openapi/api-route.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import {
   ActivateProfileDto,

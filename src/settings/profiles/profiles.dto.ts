@@ -1,13 +1,13 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isObject } from 'class-validator';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
-import { ANY_OBJECT, OrNull, Shown, ShownOrNull, WarningsOf } from '../../common/openapi/responses.js';
-import { field, must } from '../../common/validation/field.js';
-import { Flag, Text } from '../../common/validation/field-decorators.js';
+import { ANY_OBJECT, OrNull, Shown, ShownOrNull, WarningsOf } from '@slipway/api/openapi/responses.js';
+import { field, must } from '@slipway/api/validation/field.js';
+import { Flag, Text } from '@slipway/api/validation/field-decorators.js';
 import type { ClearLlmProfile } from './llm-profile.repository.js';
 import { MODEL_ADDRESS, ModelWarningDto } from '../flat/settings.dto.js';
-import { fieldSchema, LLM_ECHOES, LLM_FIELDS, MAX_MODEL_TEXT } from '../nested/setting-fields.js';
-import { masked, shownLlm } from '../nested/nested-settings.js';
+import { fieldSchema, LLM_ECHOES, LLM_FIELDS, MAX_MODEL_TEXT } from '@slipway/settings/setting-fields.js';
+import { masked, shownLlm } from '@slipway/settings/nested-settings.js';
 
 /** Profile names are part of URLs. */
 export const PROFILE_NAME = {

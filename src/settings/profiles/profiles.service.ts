@@ -6,7 +6,8 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
-import { DomainError, type InputProblem, requireNone } from '../../common/errors/domain-error.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { type InputProblem, requireNone } from '@slipway/api/errors/problem-error.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import {
   apiIn,
@@ -15,11 +16,12 @@ import {
   ModelCheck,
   type ModelWarning,
   isSameModelServer,
-} from '../model-check.js';
-import { type SettingsDetails, unmasked } from '../nested/nested-settings.js';
-import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
-import type { SettingsColumn } from '../settings.schema.js';
-import { type CalledModel, type KeyedModel, llmOf, llmOver } from '../settings-layers.js';
+} from '@slipway/models/model-check.js';
+import type { SettingsDetails } from '@slipway/settings/nested-settings.js';
+import { unmasked } from '@slipway/api/validation/masked-secrets.js';
+import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '@slipway/settings/setting-fields.js';
+import type { SettingsColumn } from '@slipway/settings/settings.schema.js';
+import { type CalledModel, type KeyedModel, llmOf, llmOver } from '@slipway/settings/settings-layers.js';
 import { SettingsRepository } from '../settings.repository.js';
 import { SharedSettings } from '../shared-settings.js';
 import { type ClearLlmProfile, LlmProfileRepository } from './llm-profile.repository.js';

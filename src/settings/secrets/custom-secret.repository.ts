@@ -16,14 +16,10 @@ import {
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
-import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
-import {
-  DomainError,
-  type ErrorKind,
-  InvalidInputError,
-  requireNone,
-} from '../../common/errors/domain-error.js';
-import { type Page, type PageRequest, parsePageId, toPage } from '../../common/pagination/page.js';
+import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { type ErrorKind, InvalidInputError, requireNone } from '@slipway/api/errors/problem-error.js';
+import { type Page, type PageRequest, parsePageId, toPage } from '@slipway/api/pagination/page.js';
 import {
   changedInjection,
   type InjectionChange,
@@ -31,7 +27,7 @@ import {
   placeholderTaken,
   type SecretInjection,
   type SecretPhase,
-} from './secret-injection.js';
+} from '@slipway/egress-rules/secret-injection.js';
 
 /** Of the placeholders that users chose, which are of one secret each. */
 const PLACEHOLDER_KEY = 'custom_secrets_placeholder_key';

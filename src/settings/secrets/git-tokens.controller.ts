@@ -1,7 +1,7 @@
 import { Body, Controller, Post, Injectable } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
 import type { ProviderTokenWarning } from '../../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokenRepository } from '../../git-providers/tokens/provider-token.repository.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';

@@ -1,7 +1,7 @@
 import { isIn } from 'class-validator';
 import { ApiProperty } from '@nestjs/swagger';
-import { must } from '../../common/validation/field.js';
-import { Flag, Instant, NestedMap, Text } from '../../common/validation/field-decorators.js';
+import { must } from '@slipway/api/validation/field.js';
+import { Flag, Instant, NestedMap, Text } from '@slipway/api/validation/field-decorators.js';
 import { isGithubLogin } from '../../config/github-app-config.js';
 import {
   PROVIDER_ERROR_CODES,
@@ -16,10 +16,10 @@ import {
   type ProviderTokenInputs,
   type ProviderTokenWarning,
 } from '../../git-providers/tokens/plan-token-changes.js';
-import { badInput } from '../../common/openapi/api-route.js';
-import { WarningsOf } from '../../common/openapi/responses.js';
+import { badInput } from '@slipway/api/openapi/api-route.js';
+import { WarningsOf } from '@slipway/api/openapi/responses.js';
 import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
-import { type McpConfigDto, McpConfigField } from '../mcp/mcp-config.dto.js';
+import { type McpConfigDto, McpConfigField } from '@slipway/tool-servers/mcp-config.dto.js';
 
 const MAX_ACCOUNT_ID_LENGTH = 255;
 

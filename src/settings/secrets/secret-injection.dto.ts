@@ -1,7 +1,7 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { Shown } from '../../common/openapi/responses.js';
-import { SchemaRules } from '../../common/openapi/schema-rules.js';
-import { Choice, Nested, Text, TextList } from '../../common/validation/field-decorators.js';
+import { Shown } from '@slipway/api/openapi/responses.js';
+import { SchemaRules } from '@slipway/api/openapi/schema-rules.js';
+import { Choice, Nested, Text, TextList } from '@slipway/api/validation/field-decorators.js';
 import {
   type InjectionChange,
   MIN_PLACEHOLDER,
@@ -9,7 +9,7 @@ import {
   SECRET_PHASES,
   type SecretInjection,
   type SecretPhase,
-} from './secret-injection.js';
+} from '@slipway/egress-rules/secret-injection.js';
 
 const MAX_HOSTS = 20;
 const MAX_PATHS = 20;

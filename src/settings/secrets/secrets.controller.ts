@@ -2,8 +2,8 @@ import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { CredentialsPlace } from '../../config/credentials-place.js';
-import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
-import { toPageDto } from '../../common/pagination/page.dto.js';
+import { ApiRoute, thrown } from '@slipway/api/openapi/api-route.js';
+import { toPageDto } from '@slipway/api/pagination/page.dto.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import {
   AddGitProvidersDto,

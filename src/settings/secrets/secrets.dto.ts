@@ -1,11 +1,11 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
-import type { InputProblem } from '../../common/errors/domain-error.js';
-import { badInput } from '../../common/openapi/api-route.js';
-import { OrNull, Shown } from '../../common/openapi/responses.js';
-import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
-import { Secret, Text } from '../../common/validation/field-decorators.js';
-import { NoOtherMembers } from '../../common/validation/unknown-members.js';
+import type { InputProblem } from '@slipway/api/errors/problem-error.js';
+import { badInput } from '@slipway/api/openapi/api-route.js';
+import { OrNull, Shown } from '@slipway/api/openapi/responses.js';
+import { PageOf, PageQuery } from '@slipway/api/pagination/page.dto.js';
+import { Secret, Text } from '@slipway/api/validation/field-decorators.js';
+import { NoOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import type { FoundSecret, SecretDescription } from './custom-secret.repository.js';
 import { SecretInjectionDto, ShownInjectionDto, toShownInjectionDto } from './secret-injection.dto.js';

@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../../auth/auth.module.js';
-import { LeasedWorkModule } from '../../database/leased-rows/leased-worker.js';
-import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
+import { LeasedWorkModule } from '../../database/leased-work.module.js';
+import { DatabaseNotificationsModule } from '../../database/database-notifications.module.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';

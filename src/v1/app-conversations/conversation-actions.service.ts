@@ -4,9 +4,9 @@ import { hasFailed, type SendMessageRequest } from '@slipway/agent-protocol/conv
 import type { AuditAction } from '../../audit/audit-action.js';
 import type { AuditDetails } from '../../audit/audit.repository.js';
 import { DomainError, type ErrorCode } from '../../common/errors/domain-error.js';
-import { parseHexId, toHexId } from '../../common/identifiers.js';
-import { AgentServerClient } from '../agent-servers/agent-server.client.js';
-import { AgentServerError, ResponseTooLargeError } from '../agent-servers/agent-server.http.js';
+import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerError, ResponseTooLargeError } from '@slipway/agent-client/agent-server.http.js';
 import { unknownConversation } from '../events/events.service.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { SyncRequests } from '../events/log-sync/sync-requests.js';

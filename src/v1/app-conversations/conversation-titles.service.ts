@@ -1,9 +1,9 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { conversationTitle, isUserMessage } from '@slipway/agent-protocol/events.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { AgentServerClient, isAgentEvent } from '../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../agent-servers/agent-server.http.js';
-import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
+import { AgentServerClient, isAgentEvent } from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
+import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { ConversationUpdates } from '../events/store/event-store.js';
 import { EventQueries } from '../events/store/event.queries.js';
 import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';

@@ -1,7 +1,7 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import type { Visibility } from '../../auth/access.js';
 import { OwnedRow } from '../../auth/user.repository.js';
-import { toHexId } from '../../common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 
 /** Named as on the wire. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { CONVERSATION_STATUSES } from '@slipway/agent-protocol/conversation-api.js';
-import { Clock } from '../../common/clock.js';
-import { type Instrument, Metrics, withZeros } from '../../observability/metrics.js';
+import { Clock } from '@slipway/common/clock.js';
+import { type Instrument, Metrics, withZeros } from '@slipway/telemetry/metrics.js';
 import { LogLeaseRepository } from '../events/log-sync/log-lease.repository.js';
 import {
   isFinished,

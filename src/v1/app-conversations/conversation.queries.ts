@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import { type Caller, isOfKey, mayRead } from '../../auth/access.js';
-import { parseHexId } from '../../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import {
   formatTimeCursor,
   type Page,
@@ -10,9 +10,9 @@ import {
   parseTimeCursor,
   requireAll,
   toPage,
-} from '../../common/pagination/page.js';
-import { NamedStatement } from '../../database/named-statement.js';
-import { endAtBytes, type Measured } from '../../database/page-bytes.js';
+} from '@slipway/api/pagination/page.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
+import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
 import { unknownConversation } from '../events/events.service.js';
 import { isShownRunning } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';

@@ -12,7 +12,7 @@ import {
   Repository,
 } from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
-import { toHexId } from '../../common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import { ACCESS_CHANNEL } from '../events/accessed-conversation.repository.js';
 import { EgressDenialRepository } from '../events/egress-denial.repository.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';

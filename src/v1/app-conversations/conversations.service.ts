@@ -7,9 +7,9 @@ import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import type { AuthUser } from '../../auth/auth.decorators.js';
 import { requireWithin } from '../../auth/key-repositories.js';
-import { parseHexId, toHexId } from '../../common/identifiers.js';
-import { AgentServerClient } from '../agent-servers/agent-server.client.js';
-import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
+import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
+import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { unknownConversation } from '../events/events.service.js';
 import {
   FollowedConversationRepository,

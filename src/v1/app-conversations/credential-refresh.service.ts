@@ -1,9 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type CredentialsRequest, hasFailed } from '@slipway/agent-protocol/conversation-api.js';
 import { AppConfig } from '../../config/app-config.js';
-import { isSameModelServer, type NamedModel } from '../../settings/model-check.js';
-import { AgentServerClient, type RemoteConversation } from '../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { isSameModelServer, type NamedModel } from '@slipway/models/model-check.js';
+import { AgentServerClient, type RemoteConversation } from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import { AcpAgents, grantedInputs, toStartedAcpAgent } from './agent-request/acp-agents.js';
@@ -15,12 +15,12 @@ import {
   mcpServerEntries,
   secretSources,
 } from './agent-request/agent-inputs.reader.js';
-import { agentLimits, type AgentSettings, ownParameters } from './agent-request/agent-settings.js';
+import { agentLimits, type AgentSettings, ownParameters } from '@slipway/settings/agent-settings.js';
 import type { AppConversation } from './conversation.entity.js';
 import { ConversationQueries } from './conversation.queries.js';
 import type { ConversationRow } from './conversation-row.js';
 import { ConversationRepository } from './conversation.repository.js';
-import type { KeyUse } from './outside-credentials/concealer.js';
+import type { KeyUse } from '@slipway/egress-rules/concealer.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { StartTaskRepository } from './start-task.repository.js';
 import { Delegation } from './start/delegation.js';

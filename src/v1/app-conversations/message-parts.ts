@@ -1,6 +1,6 @@
 import type { SendMessageRequest } from '@slipway/agent-protocol/conversation-api.js';
 import type { Content } from '@slipway/agent-protocol/events.js';
-import type { FieldProblem } from '../../common/validation/field.js';
+import type { FieldProblem } from '@slipway/api/validation/field.js';
 import type { StartMessage } from './start-task.entity.js';
 
 /** The web client of OpenHands writes `image_url`. */

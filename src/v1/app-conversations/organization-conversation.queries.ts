@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
-import { endAtBytes, type Measured } from '../../database/page-bytes.js';
+import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
 import { isShownRunning, type SandboxStatus } from '../sandboxes/sandbox-status.js';
 import { conversationColumns, JOINED_TABLES } from './conversation.queries.js';
 import { type ConversationRow, LARGE } from './conversation-row.js';

@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import type { Caller } from '../../auth/access.js';
 import { withinRepositories } from '../../auth/key-repositories.js';
 import { mayAct } from '../../auth/user.repository.js';
-import { parseHexId } from '../../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import {
   formatTimeCursor,
   type Page,
@@ -11,10 +11,10 @@ import {
   parseTimeCursor,
   requireAll,
   toPage,
-} from '../../common/pagination/page.js';
-import { NamedStatement } from '../../database/named-statement.js';
-import { endAtBytes, type Measured } from '../../database/page-bytes.js';
-import { countRows } from '../../observability/metrics.js';
+} from '@slipway/api/pagination/page.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
+import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
+import { countRows } from '../../observability/program-metrics.js';
 import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import type { StartRequest, StartTaskStatus } from './start-task.entity.js';

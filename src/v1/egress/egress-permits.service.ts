@@ -1,8 +1,9 @@
 import { isIP } from 'node:net';
 import { Injectable } from '@nestjs/common';
 import { decideOnce } from '@slipway/egress-proxy/decision.js';
-import { DomainError, found, InvalidInputError } from '../../common/errors/domain-error.js';
-import { parseEgressHost } from '../../config/egress-rules.js';
+import { DomainError, found } from '../../common/errors/domain-error.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
+import { parseEgressHost } from '@slipway/egress-rules/egress-rules.js';
 import { isRestricted } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';

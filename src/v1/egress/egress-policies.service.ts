@@ -10,7 +10,7 @@ import { configuredHosts } from '../sandboxes/sandbox-backend.factory.js';
 import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
 import { SandboxLayers } from './sandbox-layers.js';
-import { tellablePolicy } from './tellable-policy.js';
+import { tellablePolicy } from '@slipway/egress-rules/tellable-policy.js';
 
 /** A change of rules or settings reaches running sandboxes within this time. */
 const MAX_AGE_SECONDS = 5;

@@ -23,7 +23,7 @@ import {
 import { presentedKey } from '../../auth/api-key-format.js';
 import { Public } from '../../auth/auth.decorators.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
-import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
+import { JsonBodyBounds } from '@slipway/api/requests/json-body.interceptor.js';
 import { EgressPermitRepository } from './egress-permit.repository.js';
 import { EgressRequestRepository } from './egress-request.repository.js';
 import { ModelCallsService } from './model-calls.service.js';

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { AppConfig } from '../../config/app-config.js';
 
 /** From which the key is derived that the service and the proxies that it starts share; others have `EGRESS_PROXY_KEY`. */

@@ -7,7 +7,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { within } from '@slipway/common/async.js';
 import { isJsonObject, parseJson } from '@slipway/common/json-access.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { withoutInherited } from '@slipway/common/processes/inherited-descriptors.js';
 import { productFolder } from '../../common/product.js';
 import { AppConfig } from '../../config/app-config.js';

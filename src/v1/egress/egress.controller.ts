@@ -2,7 +2,7 @@ import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { found, unknownId } from '../../common/errors/domain-error.js';
-import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
+import { ApiRoute, thrown } from '@slipway/api/openapi/api-route.js';
 import { SandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { EgressPermitsService, refusedByOperator, withoutRules } from './egress-permits.service.js';
 import { AllowEgressDto, EgressPermitDto, EgressRequestDto, toEgressRequestDto } from './egress.dto.js';

@@ -6,9 +6,9 @@ import {
   PHASES,
   type ReportedRequest,
 } from '@slipway/egress-proxy/protocol.js';
-import { customRule, must } from '../../common/validation/field.js';
-import { Flag, Text } from '../../common/validation/field-decorators.js';
-import { Shown, ShownOrNull, Time } from '../../common/openapi/responses.js';
+import { customRule, must } from '@slipway/api/validation/field.js';
+import { Flag, Text } from '@slipway/api/validation/field-decorators.js';
+import { Shown, ShownOrNull, Time } from '@slipway/api/openapi/responses.js';
 
 @ApiSchema({ name: 'EgressAllowRequest' })
 export class AllowEgressDto {

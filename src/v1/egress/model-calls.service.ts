@@ -3,7 +3,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { callCost } from '@slipway/common/model-cost.js';
 import type { ReportedCall } from '@slipway/egress-proxy/protocol.js';
 import { DataSource } from 'typeorm';
-import { ModelCatalogue } from '../../settings/model-catalogue.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 import {
   type CountedUsage,
   ModelUsageRepository,

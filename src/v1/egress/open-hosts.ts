@@ -3,13 +3,13 @@ import type { AllowedHost, InjectionPlace } from '@slipway/egress-proxy/protocol
 import { AppConfig } from '../../config/app-config.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
-import { isRemote } from '../../settings/mcp/tool-servers.js';
+import { isRemote } from '@slipway/tool-servers/tool-servers.js';
 import { OperatorDefaults } from '../../settings/operator-defaults.js';
 import { LlmProfileRepository } from '../../settings/profiles/llm-profile.repository.js';
-import { toolServersOver } from '../../settings/settings-layers.js';
+import { toolServersOver } from '@slipway/settings/settings-layers.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
-import { hostAt, modelPlaces } from '../app-conversations/outside-credentials/credential-places.js';
+import { hostAt, modelPlaces } from '@slipway/egress-rules/credential-places.js';
 import { RepositoryHosts } from '../app-conversations/outside-credentials/repository-hosts.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 import { isOutside, type Sandbox } from '../sandboxes/sandbox.entity.js';

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { decideEgress } from '@slipway/egress-proxy/decision.js';
 import { parseAuthority } from '@slipway/egress-proxy/target.js';
-import type { EgressHostRule } from '../../config/egress-rules.js';
+import type { EgressHostRule } from '@slipway/egress-rules/egress-rules.js';
 import { withOpen } from './sandbox-layers.js';
 
 const GET = ['GET'];

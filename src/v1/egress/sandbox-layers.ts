@@ -7,7 +7,7 @@ import type {
   EgressRules,
 } from '@slipway/egress-proxy/protocol.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
-import { type EgressRuleSet, GIT_HOSTS } from '../../config/egress-rules.js';
+import { type EgressRuleSet, GIT_HOSTS } from '@slipway/egress-rules/egress-rules.js';
 import { OutsideCredentials } from '../app-conversations/outside-credentials/outside-credentials.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { NO_HOSTS, SandboxRules } from '../sandboxes/lifecycle/sandbox-rules.js';

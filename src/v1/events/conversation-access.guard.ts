@@ -13,8 +13,8 @@ import { DataSource } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { type Access, readableOnly, requireAccess } from '../../auth/access.js';
 import { type AuthenticatedRequest, authenticatedUser } from '../../auth/auth.decorators.js';
-import { parseHexId, toHexId } from '../../common/identifiers.js';
-import { FURTHER_PROBLEMS, thrown } from '../../common/openapi/api-route.js';
+import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
+import { FURTHER_PROBLEMS, thrown } from '@slipway/api/openapi/api-route.js';
 import { unknownConversation } from './events.service.js';
 import { AccessedConversationRepository } from './accessed-conversation.repository.js';
 

@@ -2,7 +2,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, type EntityManager, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import type { ReportedRequest } from '@slipway/egress-proxy/protocol.js';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import { EventRepository } from './store/event.repository.js';

@@ -3,7 +3,7 @@ import { ApiHeader, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
-import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput } from '@slipway/api/openapi/api-route.js';
 import {
   ConversationEventDto,
   ConversationIdDto,

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../../auth/auth.module.js';
-import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
+import { DatabaseNotificationsModule } from '../../database/database-notifications.module.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';

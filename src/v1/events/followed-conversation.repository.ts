@@ -8,9 +8,9 @@ import {
   type MetricsSnapshot,
 } from '@slipway/agent-protocol/conversation-api.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { toHexId } from '../../common/identifiers.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import { AppConfig } from '../../config/app-config.js';
-import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import {
   budgetEvent,
   type ConversationReport,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { usd } from '@slipway/common/model-cost.js';
 import { DataSource, type EntityManager } from 'typeorm';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import { FollowedConversationRepository } from './followed-conversation.repository.js';
 import { EventRepository } from './store/event.repository.js';

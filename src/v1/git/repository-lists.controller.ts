@@ -2,8 +2,8 @@ import { Controller, Get, Query, Res } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser, UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
-import type { DtoClass } from '../../common/validation/field.js';
+import { ApiRoute, documented } from '@slipway/api/openapi/api-route.js';
+import type { DtoClass } from '@slipway/api/validation/field.js';
 import { RepositoryListsService } from '../../git-providers/repository-lists.service.js';
 import {
   PROVIDER_STATUS_HEADER,
@@ -11,8 +11,8 @@ import {
   LinkedTaskDto,
   toLinkedTaskDto,
 } from '../../suggested-tasks/suggested-tasks.dto.js';
-import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
-import { parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
+import { PageOf, PageQuery, toPageDto } from '@slipway/api/pagination/page.dto.js';
+import { parseNumberCursor, parsePageId, toPage } from '@slipway/api/pagination/page.js';
 import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
 import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
 import {

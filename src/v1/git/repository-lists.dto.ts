@@ -1,15 +1,15 @@
 import { ApiProperty } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { documented, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
-import { OrNull, Shown, ShownOrNull, TimeOrNull } from '../../common/openapi/responses.js';
-import { NextPageId, PageOf, PageQuery } from '../../common/pagination/page.dto.js';
+import { documented, type DocumentedProblem, thrown } from '@slipway/api/openapi/api-route.js';
+import { OrNull, Shown, ShownOrNull, TimeOrNull } from '@slipway/api/openapi/responses.js';
+import { NextPageId, PageOf, PageQuery } from '@slipway/api/pagination/page.dto.js';
 import {
   encodePageId,
   type PageRequest,
   parseNumberCursor,
   parsePageId,
-} from '../../common/pagination/page.js';
-import { Choice, Text } from '../../common/validation/field-decorators.js';
+} from '@slipway/api/pagination/page.js';
+import { Choice, Text } from '@slipway/api/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import { invalidGitToken, noGitProvider } from '../../git-providers/git-provider-problem.js';
 import { ShownProvider } from '../../git-providers/repository-fields.js';

@@ -4,8 +4,8 @@ import type { EntityManager } from 'typeorm';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { lockUser } from '../../auth/user.repository.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
-import { Clock } from '../../common/clock.js';
-import { InvalidInputError } from '../../common/errors/domain-error.js';
+import { Clock } from '@slipway/common/clock.js';
+import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
 import { IdempotencyKeyRepository, IdempotencyKey } from './idempotency-key.repository.js';
 
 const KEY_LIFETIME_MS = 24 * 3_600_000;

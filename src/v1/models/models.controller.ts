@@ -1,12 +1,12 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
-import { ApiRoute } from '../../common/openapi/api-route.js';
-import { OrNull, Shown } from '../../common/openapi/responses.js';
-import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
-import { Flag, Text } from '../../common/validation/field-decorators.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { OrNull, Shown } from '@slipway/api/openapi/responses.js';
+import { PageOf, PageQuery, toPageDto } from '@slipway/api/pagination/page.dto.js';
+import { Flag, Text } from '@slipway/api/validation/field-decorators.js';
 import { AcpAgents } from '../app-conversations/agent-request/acp-agents.js';
-import { OWN_AGENT } from '../app-conversations/agent-request/agent-settings.js';
-import type { ListedModel } from '../../settings/model-catalogue.js';
+import { OWN_AGENT } from '@slipway/settings/agent-settings.js';
+import type { ListedModel } from '@slipway/models/model-catalogue.js';
 import { ModelsService } from './models.service.js';
 
 class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', 50) {

@@ -5,8 +5,8 @@ import {
   parseNumberCursor,
   parsePageId,
   toPage,
-} from '../../common/pagination/page.js';
-import { type ListedModel, ModelCatalogue } from '../../settings/model-catalogue.js';
+} from '@slipway/api/pagination/page.js';
+import { type ListedModel, ModelCatalogue } from '@slipway/models/model-catalogue.js';
 
 interface ListSearch extends PageRequest {
   query?: string;

@@ -1,8 +1,8 @@
 import { ApiProperty } from '@nestjs/swagger';
-import type { FieldOptions } from '../../common/validation/field.js';
-import { Shown } from '../../common/openapi/responses.js';
-import { Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
-import { NoOtherMembers } from '../../common/validation/unknown-members.js';
+import type { FieldOptions } from '@slipway/api/validation/field.js';
+import { Shown } from '@slipway/api/openapi/responses.js';
+import { Flag, Identifier, Text } from '@slipway/api/validation/field-decorators.js';
+import { NoOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import type { OpenedChangeRequest } from '@slipway/git-providers/git-provider.js';
 import { BranchName } from '../../git-providers/repository-fields.js';
 

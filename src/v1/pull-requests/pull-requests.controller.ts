@@ -1,10 +1,10 @@
 import { Body, Controller, DefaultValuePipe, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute, badInput, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput, type DocumentedProblem, thrown } from '@slipway/api/openapi/api-route.js';
 import { GitProviderError } from '@slipway/git-providers/git-provider.js';
 import { gitProviderProblem, invalidGitToken, noTokenOf } from '../../git-providers/git-provider-problem.js';
-import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
 import { NeedsAccess } from '../events/conversation-access.guard.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../events/events.dto.js';

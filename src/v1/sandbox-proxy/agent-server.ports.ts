@@ -6,14 +6,14 @@ import { DataSource } from 'typeorm';
 import { jittered, KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
-import { ServerConnections } from '../../common/requests/server-connections.js';
-import { MAX_HEADER_BYTES } from '../../common/requests/unreadable-requests.js';
+import { ServerConnections } from '@slipway/api/requests/server-connections.js';
+import { MAX_HEADER_BYTES } from '@slipway/api/requests/unreadable-requests.js';
 import { AppConfig } from '../../config/app-config.js';
-import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { type ExposedSandbox, SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { HostIdentity } from '../sandboxes/host-identity.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
-import { isWebSocket } from './sandbox-forwarder.js';
+import { isWebSocket } from '@slipway/reverse-proxy/sandbox-forwarder.js';
 
 const LOOPBACK = '127.0.0.1';
 /** Asks which process holds a port. No agent server has such a path. */

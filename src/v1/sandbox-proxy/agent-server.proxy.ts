@@ -17,7 +17,12 @@ import {
   type ConnectedSandbox,
   SandboxMovedError,
 } from './agent-server.targets.js';
-import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
+import {
+  type ProxiedRequest,
+  refuseUpgrade,
+  SandboxForwarder,
+} from '@slipway/reverse-proxy/sandbox-forwarder.js';
+import { newForwarder } from './new-forwarder.js';
 
 interface InnerRequest {
   host: string;
@@ -82,7 +87,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     private readonly urls: SandboxUrls,
     connections: OpenConnections,
   ) {
-    this.forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.', connections);
+    this.forwarder = newForwarder('The agent server of the sandbox did not answer.', connections);
   }
 
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {

@@ -3,8 +3,8 @@ import { ApiTags, ApiSchema } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
-import { Choice, FreeObject, MAX_URL, Nested, Text } from '../../common/validation/field-decorators.js';
+import { ApiRoute, documented, thrown } from '@slipway/api/openapi/api-route.js';
+import { Choice, FreeObject, MAX_URL, Nested, Text } from '@slipway/api/validation/field-decorators.js';
 import { MODEL_ADDRESS } from '../../settings/flat/settings.dto.js';
 import { AgentServerProxy, noSuchSandbox } from './agent-server.proxy.js';
 

@@ -1,8 +1,9 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import { requestOrigin, requireSandboxAddress } from '../agent-servers/sandbox-address.js';
+import { requestOrigin, requireSandboxAddress } from '@slipway/sandboxes/sandbox-address.js';
+import { isSessionCookie } from '../../auth/sessions/session-cookie.js';
 import { opensPorts, TOKEN_PARAMETER } from '../sandboxes/session-key.js';
-import { isCredential } from './forwarded-headers.js';
-import type { ProxiedRequest } from './sandbox-forwarder.js';
+import { isCredential } from '@slipway/reverse-proxy/forwarded-headers.js';
+import type { ProxiedRequest } from '@slipway/reverse-proxy/sandbox-forwarder.js';
 
 const PLAIN_COOKIE: string = 'slipway_port';
 /** Browsers accept a cookie with this prefix only from its own host (RFC 6265bis, 4.1.3.2); it needs TLS. */
@@ -44,7 +45,10 @@ export function parsePortRequest(
       .filter((cookie) => nameOf(cookie) === (isSecure ? SECURE_COOKIE : PLAIN_COOKIE))
       .map(valueOf),
     otherCookies: cookies
-      .filter((cookie) => ![SECURE_COOKIE, PLAIN_COOKIE].includes(nameOf(cookie)) && !isCredential(cookie))
+      .filter(
+        (cookie) =>
+          ![SECURE_COOKIE, PLAIN_COOKIE].includes(nameOf(cookie)) && !isCredential(cookie, isSessionCookie),
+      )
       .join('; '),
     origin: headers.origin ?? null,
     site: singleValue(headers['sec-fetch-site']),

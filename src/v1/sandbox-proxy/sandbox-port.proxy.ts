@@ -5,8 +5,8 @@ import type { Request, Response } from 'express';
 import { AccessChanges } from '../../auth/access-changes.js';
 import { OpenConnections } from '../../auth/open-connections.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { statusOf } from '../../common/errors/problem.js';
-import { namesMediaType } from '../../common/requests/response-headers.js';
+import { statusOf } from '@slipway/api/errors/problem.js';
+import { namesMediaType } from '@slipway/api/requests/response-headers.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
@@ -19,7 +19,8 @@ import {
   type PortRequest,
   proxyToPort,
 } from './port-access.js';
-import { SandboxForwarder } from './sandbox-forwarder.js';
+import { SandboxForwarder } from '@slipway/reverse-proxy/sandbox-forwarder.js';
+import { newForwarder } from './new-forwarder.js';
 
 /** Explains by code why a port cannot be shown, and what to do. */
 const WORDS: Record<string, [title: string, advice: string]> = {
@@ -57,7 +58,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     private readonly changes: AccessChanges,
     connections: OpenConnections,
   ) {
-    this.forwarder = new SandboxForwarder(
+    this.forwarder = newForwarder(
       'No web server answers at this port of the sandbox. Has the agent started one there yet?',
       connections,
     );

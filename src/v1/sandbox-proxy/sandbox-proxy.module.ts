@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { AuthModule } from '../../auth/auth.module.js';
-import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
+import { DatabaseNotificationsModule } from '../../database/database-notifications.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AgentServerAddresses, AgentServerTargets } from './agent-server.targets.js';
 import { AgentServerPorts } from './agent-server.ports.js';

@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { problemOf } from '../../common/errors/problem.js';
+import { problemOf } from '@slipway/api/errors/problem.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
-import { isWebSocket, refuseUpgrade } from './sandbox-forwarder.js';
+import { isWebSocket, refuseUpgrade } from '@slipway/reverse-proxy/sandbox-forwarder.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
 
 /** All WebSockets are for sandboxes; the service itself has none. */

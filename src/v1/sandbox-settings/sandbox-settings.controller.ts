@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, BesideSandboxKey, CurrentUser } from '../../auth/auth.decorators.js';
-import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput, documented, thrown } from '@slipway/api/openapi/api-route.js';
 import { requireScope } from '../../common/scopes.js';
 import { badSecretName } from '../../settings/secrets/secrets.dto.js';
 import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';

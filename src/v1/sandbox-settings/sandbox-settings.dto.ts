@@ -1,8 +1,8 @@
 import { ApiProperty, ApiSchema, OmitType, PickType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
-import { Flag, Text } from '../../common/validation/field-decorators.js';
+import { ANY_OBJECT, Shown, ShownOrNull } from '@slipway/api/openapi/responses.js';
+import { Flag, Text } from '@slipway/api/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import { StoredSettingsDto } from '../../settings/flat/settings.dto.js';
 import { ANY_VALUE, ShownProfilesDto } from '../../settings/nested/nested-settings.dto.js';

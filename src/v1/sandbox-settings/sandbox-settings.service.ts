@@ -6,10 +6,10 @@ import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repositor
 import { DomainError } from '../../common/errors/domain-error.js';
 import { type StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/settings.dto.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
-import { exposedServers } from '../../settings/mcp/listed-servers.js';
-import type { StoredMcpConfigDto } from '../../settings/mcp/mcp-config.dto.js';
+import { exposedServers } from '@slipway/tool-servers/listed-servers.js';
+import type { StoredMcpConfigDto } from '@slipway/tool-servers/mcp-config.dto.js';
 import { type NestedSettings, toShownNestedSettingsDto } from '../../settings/nested/nested-settings.dto.js';
-import { masked } from '../../settings/nested/nested-settings.js';
+import { masked } from '@slipway/settings/nested-settings.js';
 import { NestedSettingsService } from '../../settings/nested/nested-settings.service.js';
 import {
   type AgentSecretDescription,
@@ -17,7 +17,7 @@ import {
   type SecretFilter,
 } from '../../settings/secrets/agent-secrets.reader.js';
 import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';
-import type { SettingsKeys } from '../../settings/settings-table.js';
+import type { SettingsKeys } from '@slipway/settings/settings-row.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { OutsideCredentials } from '../app-conversations/outside-credentials/outside-credentials.js';
 import { visibleSecrets } from '../app-conversations/start-task.entity.js';

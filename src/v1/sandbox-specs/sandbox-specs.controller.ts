@@ -1,9 +1,9 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiSchema, ApiTags } from '@nestjs/swagger';
-import { ApiRoute } from '../../common/openapi/api-route.js';
-import { listWithNulls, Shown, TEXT_MAP, Time } from '../../common/openapi/responses.js';
-import { LookupIds, PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
-import { pageOfAll } from '../../common/pagination/page.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { listWithNulls, Shown, TEXT_MAP, Time } from '@slipway/api/openapi/responses.js';
+import { LookupIds, PageOf, PageQuery, toPageDto } from '@slipway/api/pagination/page.dto.js';
+import { pageOfAll } from '@slipway/api/pagination/page.js';
 import { type SandboxSpec, SandboxSpecs } from './sandbox-specs.js';
 
 class SandboxSpecIdsQueryDto {

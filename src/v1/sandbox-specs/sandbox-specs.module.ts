@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Clock } from '../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
 import { EgressRulebook, EgressRulebookModule } from '../../config/egress-rulebook.js';
 import { loadSandboxSpecs, SandboxSpecs } from './sandbox-specs.js';

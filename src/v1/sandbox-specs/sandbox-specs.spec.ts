@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { BUILT_IN_PRESETS } from '../../config/egress-rules.js';
+import { BUILT_IN_PRESETS } from '@slipway/egress-rules/egress-rules.js';
 import { parseSandboxSpecs } from './sandbox-specs.js';
 
 const NOW = new Date('2026-11-21T09:30:00Z');

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { parseConfigured, readConfigured } from '../../config/config.error.js';
+import { parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
 import {
   BUILT_IN_PRESETS,
   type EgressPresets,
   type EgressRuleSet,
   egressSchema,
-} from '../../config/egress-rules.js';
+} from '@slipway/egress-rules/egress-rules.js';
 import type { PodSettings, SandboxProgram } from '@slipway/sandboxes/sandbox-backend.js';
 import { podTemplateSchema } from '../../config/sandbox-config.js';
 

@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { useFolder } from '../../../test/support/use-folder.js';
-import { ConfigError } from '../../config/config.error.js';
+import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { loadHostId } from './host-identity.js';
 
 describe('loadHostId', () => {

@@ -6,7 +6,7 @@ import { destinationsOf } from '@slipway/common/http/address-rules.js';
 import { AppConfig } from '../../config/app-config.js';
 import { PUBLIC_GIT_SERVERS } from '@slipway/git-providers/public-git-servers.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
-import { type Instrument, Metrics } from '../../observability/metrics.js';
+import { type Instrument, Metrics } from '@slipway/telemetry/metrics.js';
 import { proxyDestinations } from '@slipway/sandboxes/launch-variables.js';
 import type { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';

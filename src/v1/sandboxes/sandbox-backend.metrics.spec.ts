@@ -2,14 +2,15 @@ import { expect, it } from '@jest/globals';
 import { ScriptedSandboxBackend } from '../../../test/fakes/scripted-sandbox-backend.js';
 import { sandboxLaunch } from '../../../test/support/sandbox-launch.js';
 import { parseConfig } from '../../config/load-config.js';
-import { Metrics } from '../../observability/metrics.js';
+import { SILENT_LOG } from '@slipway/common/log.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 import { requireMayStop } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendMetrics, measured } from './sandbox-backend.factory.js';
 
 const LAUNCH = sandboxLaunch();
 
 it('counts calls of the backend, and those that failed unless their caller broke them off', async () => {
-  const metrics = new Metrics();
+  const metrics = new Metrics('slipway', SILENT_LOG);
   const scripted = new ScriptedSandboxBackend();
   const backend = measured(scripted, new BackendMetrics(metrics, parseConfig({}, false)));
 
@@ -31,7 +32,10 @@ it('hands on whether a sandbox may be stopped', async () => {
       requireMayStop(mayStop);
     }
   }
-  const backend = measured(new Asking(), new BackendMetrics(new Metrics(), parseConfig({}, false)));
+  const backend = measured(
+    new Asking(),
+    new BackendMetrics(new Metrics('slipway', SILENT_LOG), parseConfig({}, false)),
+  );
 
   await expect(backend.pause(LAUNCH.id, () => false)).rejects.toThrow(/its lease has ended/);
   await backend.pause(LAUNCH.id, () => true);

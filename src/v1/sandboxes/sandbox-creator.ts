@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Clock } from '../../common/clock.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { AppConfig } from '../../config/app-config.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';

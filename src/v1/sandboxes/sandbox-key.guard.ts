@@ -15,7 +15,7 @@ import { UsersService } from '../../auth/users.service.js';
 import { Public } from '../../auth/auth.decorators.js';
 import { presentedKey } from '../../auth/api-key-format.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { noteCaller } from '../../common/requests/request-context.js';
+import { noteCaller } from '@slipway/api/requests/request-context.js';
 import { isOutside, Sandbox } from './sandbox.entity.js';
 import { sessionKeyHash } from './session-key.js';
 

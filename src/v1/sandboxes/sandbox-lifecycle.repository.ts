@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, IsNull, LessThan, MoreThan, Not, Or, Repository, Column, Entity, PrimaryColumn } from 'typeorm';
-import { Clock } from '../../common/clock.js';
-import { EntityRows } from '../../database/entity-rows.js';
-import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';
+import { Clock } from '@slipway/common/clock.js';
+import { EntityRows } from '@slipway/database/entity-rows.js';
+import { type Lease, LeasedRows, type LeasedTable } from '@slipway/database/leased-rows.js';
 import type { SandboxFacts } from '@slipway/sandboxes/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
 import { SANDBOXES_CHANNEL } from './sandbox-events.js';

@@ -1,8 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { found } from '../../common/errors/domain-error.js';
-import { AgentServerClient } from '../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { type PortAddress, SandboxUrls } from './sandbox-urls.js';
 import { type RunningSandbox, RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 

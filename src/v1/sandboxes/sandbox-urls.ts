@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { BASE62 } from '../../common/identifiers.js';
+import { BASE62 } from '@slipway/common/identifiers.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { portToken, TOKEN_PARAMETER } from './session-key.js';

@@ -1,7 +1,7 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import type { GitMode } from '@slipway/agent-protocol/git.js';
 import { OwnedRow } from '../../auth/user.repository.js';
-import type { EgressRuleSet } from '../../config/egress-rules.js';
+import type { EgressRuleSet } from '@slipway/egress-rules/egress-rules.js';
 import type { SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 

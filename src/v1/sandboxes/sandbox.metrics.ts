@@ -6,7 +6,7 @@ import {
   type NoLabels,
   type Sample,
   withZeros,
-} from '../../observability/metrics.js';
+} from '@slipway/telemetry/metrics.js';
 import { type DiskSpace, SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendSweeper } from './lifecycle/backend-readiness.js';
 import { SANDBOX_ROW_STATUSES } from './sandbox-status.js';

@@ -1,17 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager, In, Not } from 'typeorm';
 import { mayAct } from '../../auth/user.repository.js';
-import { Clock } from '../../common/clock.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import {
   formatTimeCursor,
   type Page,
   parsePageId,
   parseTimeCursor,
   toPage,
-} from '../../common/pagination/page.js';
-import { NamedStatement } from '../../database/named-statement.js';
-import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
+} from '@slipway/api/pagination/page.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
+import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { isShownRunning, type SandboxRowStatus, toWireStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';
 import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';

@@ -5,11 +5,11 @@ import { type EntityManager, IsNull, Not, Repository } from 'typeorm';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
-import { Clock } from '../../common/clock.js';
-import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { currentTraceparent } from '@slipway/common/spans.js';
-import { EntityRows } from '../../database/entity-rows.js';
-import { NamedStatement } from '../../database/named-statement.js';
+import { EntityRows } from '@slipway/database/entity-rows.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import { HostIdentity } from './host-identity.js';
 import { SANDBOXES_CHANNEL, SandboxWorkerSignal } from './sandbox-events.js';
 import {

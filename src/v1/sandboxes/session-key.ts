@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { columnById, type EncryptedColumn } from '../../common/crypto/secret-cipher.js';
-import { randomBase62 } from '../../common/identifiers.js';
+import { columnById, type EncryptedColumn } from '@slipway/common/secret-cipher.js';
+import { randomBase62 } from '@slipway/common/identifiers.js';
 
 /** 22 characters of base62: 130 random bits. */
 export function newSandboxId(): string {

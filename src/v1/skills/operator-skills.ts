@@ -3,9 +3,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import { ascending } from '../../common/compare.js';
+import { ascending } from '@slipway/common/compare.js';
 import { AppConfig } from '../../config/app-config.js';
-import { ConfigError, readConfigured } from '../../config/config.error.js';
+import { ConfigError, readConfigured } from '@slipway/common/errors/config.error.js';
 
 /** Knowledge that the operator gives to all agents. */
 export interface OperatorSkill {

@@ -1,9 +1,9 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
-import { ApiRoute } from '../../common/openapi/api-route.js';
-import { Shown } from '../../common/openapi/responses.js';
-import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
-import { pageOfAll } from '../../common/pagination/page.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { Shown } from '@slipway/api/openapi/responses.js';
+import { PageOf, PageQuery, toPageDto } from '@slipway/api/pagination/page.dto.js';
+import { pageOfAll } from '@slipway/api/pagination/page.js';
 import { type OperatorSkill, OperatorSkills } from './operator-skills.js';
 
 class SearchSkillsQueryDto extends PageQuery('Skills on a page.') {}

@@ -1,8 +1,8 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { Public } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
-import { Always, OrNull, Shown, TEXT_MAP } from '../../common/openapi/responses.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { Always, OrNull, Shown, TEXT_MAP } from '@slipway/api/openapi/responses.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registry.js';
 import { ShownProvider } from '../../git-providers/repository-fields.js';

@@ -1,9 +1,9 @@
 import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiBody, ApiTags } from '@nestjs/swagger';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
-import { ApiRoute, badInput, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
-import { succeeded, SuccessDto } from '../../common/openapi/responses.js';
-import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.interceptor.js';
+import { ApiRoute, badInput, type DocumentedProblem, thrown } from '@slipway/api/openapi/api-route.js';
+import { succeeded, SuccessDto } from '@slipway/api/openapi/responses.js';
+import { JsonBodyBounds, type JsonBodyOptions } from '@slipway/api/requests/json-body.interceptor.js';
 import { ConversationIdDto, EVENT_EXAMPLE } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import {

@@ -11,7 +11,7 @@ import {
   isPostmasterOf,
   readPostmasterPid,
 } from '../../../packages/embedded-postgres/src/process-identity.js';
-import { runMigrations } from '../../../src/database/run-migrations.js';
+import { runMigrations } from '../../../src/database/data-source-options.js';
 import { until } from '../../support/until.js';
 import { type ChaosWorld, statusOf } from './chaos-world.js';
 

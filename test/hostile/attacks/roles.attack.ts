@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { operationsOf } from '../../../src/common/openapi/operations.js';
+import { operationsOf } from '@slipway/api/openapi/operations.js';
 import { SCOPES } from '../../../src/common/scopes.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../../src/organizations/installation-organization.js';
 import { FakeServer } from '../../fakes/fake-server.js';

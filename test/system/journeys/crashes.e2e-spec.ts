@@ -3,7 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { ascending } from '../../../src/common/compare.js';
+import { ascending } from '@slipway/common/compare.js';
 import { findProgram } from '../../../packages/sandboxes/src/process/platform.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { until } from '../../support/until.js';

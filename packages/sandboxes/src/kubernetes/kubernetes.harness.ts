@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ApiServer } from './api-server.js';
 import { connectToPod } from './pod-socket.js';
-import { connectPodsWith } from '../../../../src/v1/agent-servers/sandbox-connection.js';
+import { connectPodsWith } from '../sandbox-connection.js';
 import { KubernetesSandboxBackend } from './kubernetes.backend.js';
 import type { KubernetesBackendOptions } from './kubernetes.options.js';
 import { sandboxObjectName } from './sandbox-manifest.js';

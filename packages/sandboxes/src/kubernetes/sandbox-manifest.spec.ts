@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { randomBase62 } from '../../../../src/common/identifiers.js';
+import { randomBase62 } from '@slipway/common/identifiers.js';
 import { sandboxLaunch } from '../../../../test/support/sandbox-launch.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import { podTemplate, sandboxManifest, sandboxObjectName } from './sandbox-manifest.js';

@@ -5,13 +5,13 @@ import type { AcpAgentSpec } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { parseConfigured, readConfigured } from '../../../config/config.error.js';
-import { parseSecretHost } from '../../../settings/secrets/secret-injection.js';
-import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
+import { parseConfigured, readConfigured } from '@slipway/common/errors/config.error.js';
+import { parseSecretHost } from '@slipway/egress-rules/secret-injection.js';
+import { isRemote, type ToolServer } from '@slipway/tool-servers/tool-servers.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
-import type { RemoteConversation } from '../../agent-servers/agent-server.client.js';
+import type { RemoteConversation } from '@slipway/agent-client/agent-server.client.js';
 import { type AgentInputs, mcpServerEntries } from './agent-inputs.reader.js';
-import { type AgentSettings, OWN_AGENT } from './agent-settings.js';
+import { type AgentSettings, OWN_AGENT } from '@slipway/settings/agent-settings.js';
 
 /** Groups of secrets that the list may name: tokens for git servers, keys of tool servers. */
 const SECRET_GROUPS = { gitTokens: 'git_tokens', mcpKeys: 'mcp_keys' } as const;

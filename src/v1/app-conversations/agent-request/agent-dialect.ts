@@ -7,22 +7,22 @@ import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import type { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
-import type { ToolServer } from '../../../settings/mcp/tool-servers.js';
-import type { ModelFacts } from '../../../settings/model-catalogue.js';
+import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';
+import type { ModelFacts } from '@slipway/models/model-catalogue.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
-import type { AgentServerClient } from '../../agent-servers/agent-server.client.js';
+import type { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import type {
   AgentCommand,
   AgentCommandResult,
   AgentServerCommands,
-} from '../../agent-servers/agent-server.commands.js';
-import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
+} from '@slipway/agent-client/agent-server.commands.js';
+import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { OperatorSkill } from '../../skills/operator-skills.js';
 import type { CheckoutPlan, RepositoryCheckout } from '../start/repository-checkout.js';
 import type { StartRequest } from '../start-task.entity.js';
 import type { AcpAgent, StartedAcpAgent } from './acp-agents.js';
-import type { AgentSettings } from './agent-settings.js';
+import type { AgentSettings } from '@slipway/settings/agent-settings.js';
 
 export interface AgentStart {
   acp: StartedAcpAgent | null;

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { commandServer, remoteServer } from '../../../../test/support/sample-tool-servers.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { AGENT_DIALECTS } from './agent-dialects.js';
-import { type AgentSettings, agentSettings } from './agent-settings.js';
+import { type AgentSettings, agentSettings } from '@slipway/settings/agent-settings.js';
 import type { AgentStart } from './agent-dialect.js';
 
 const { slipway, stock } = AGENT_DIALECTS;

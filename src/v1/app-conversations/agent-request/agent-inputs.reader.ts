@@ -11,8 +11,8 @@ import { RepositoryAccessService } from '../../../git-providers/repository-acces
 import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
 import { McpConfigRepository } from '../../../settings/mcp/mcp-config.repository.js';
-import { withSecrets } from '../../../settings/mcp/secret-references.js';
-import { commonMembers, isRemote, type ToolServer, withNames } from '../../../settings/mcp/tool-servers.js';
+import { withSecrets } from '@slipway/tool-servers/secret-references.js';
+import { commonMembers, isRemote, type ToolServer, withNames } from '@slipway/tool-servers/tool-servers.js';
 import { OperatorDefaults } from '../../../settings/operator-defaults.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../../organizations/installation-organization.js';
 import {
@@ -21,8 +21,8 @@ import {
   NO_MODEL,
   type SettingsLayer,
   sharedModel,
-} from '../../../settings/settings-layers.js';
-import type { SettingsDocument } from '../../../settings/settings.schema.js';
+} from '@slipway/settings/settings-layers.js';
+import type { SettingsDocument } from '@slipway/settings/settings.schema.js';
 import {
   type AgentSecret,
   AgentSecretsReader,
@@ -38,7 +38,7 @@ import {
   withLayer,
   withoutModel,
   withProfile,
-} from './agent-settings.js';
+} from '@slipway/settings/agent-settings.js';
 import type { SandboxSettings } from '../../sandboxes/lifecycle/launch-plan.js';
 import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../start-task.entity.js';
 import type { ConversationGrants } from '../start-task.repository.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { referencedSecrets } from '../../../settings/mcp/secret-references.js';
+import { referencedSecrets } from '@slipway/tool-servers/secret-references.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
@@ -10,8 +10,8 @@ import type { StartRequest } from '../start-task.entity.js';
 import { type AcpAgent, AcpAgents, grantedInputs, toStartedAcpAgent, withheldNotes } from './acp-agents.js';
 import { type AgentConfiguration, AgentInputsReader, type GivenInputs } from './agent-inputs.reader.js';
 import type { AgentDialect } from './agent-dialect.js';
-import type { AgentSettings } from './agent-settings.js';
-import { ModelCatalogue } from '../../../settings/model-catalogue.js';
+import type { AgentSettings } from '@slipway/settings/agent-settings.js';
+import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';
 
 interface NewConversation extends GivenInputs {

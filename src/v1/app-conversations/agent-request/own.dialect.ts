@@ -3,7 +3,7 @@ import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js
 import type { StartedAcpAgent } from './acp-agents.js';
 import type { AgentDialect, AgentStart } from './agent-dialect.js';
 import { mcpServerEntries } from './agent-inputs.reader.js';
-import { agentLimits, ownParameters } from './agent-settings.js';
+import { agentLimits, ownParameters } from '@slipway/settings/agent-settings.js';
 import {
   AGENT_TOOLS,
   givenSkills,

@@ -5,13 +5,13 @@ import type {
 } from '@slipway/agent-protocol/conversation-api.js';
 import type { GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import type { ModelFacts } from '../../../settings/model-catalogue.js';
-import { SETTINGS } from '../../../settings/settings.schema.js';
+import type { ModelFacts } from '@slipway/models/model-catalogue.js';
+import { SETTINGS } from '@slipway/settings/settings.schema.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import { workPlaceNote } from '../work-places/work-place.js';
 import type { AgentStart } from './agent-dialect.js';
 import { secretSources } from './agent-inputs.reader.js';
-import { agentLimits, type AgentSettings, SECURITY_ANALYZERS } from './agent-settings.js';
+import { agentLimits, type AgentSettings, SECURITY_ANALYZERS } from '@slipway/settings/agent-settings.js';
 
 const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
 const CONDENSED_SHARE = 0.6;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AGENT_DIALECTS } from './agent-dialects.js';
-import { agentSettings } from './agent-settings.js';
+import { agentSettings } from '@slipway/settings/agent-settings.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';
 import { remoteServer } from '../../../../test/support/sample-tool-servers.js';
 

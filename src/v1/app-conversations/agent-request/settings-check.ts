@@ -1,9 +1,9 @@
 import type { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isOwnServer } from '@slipway/common/model-endpoint.js';
-import { isRemote, type ToolServer } from '../../../settings/mcp/tool-servers.js';
+import { isRemote, type ToolServer } from '@slipway/tool-servers/tool-servers.js';
 import type { AcpAgent } from './acp-agents.js';
 import type { AgentDialect } from './agent-dialect.js';
-import { type AgentSettings, OWN_AGENT, SECURITY_ANALYZERS } from './agent-settings.js';
+import { type AgentSettings, OWN_AGENT, SECURITY_ANALYZERS } from '@slipway/settings/agent-settings.js';
 
 export interface CheckedSettings {
   agent: ChosenAgent;

@@ -1,8 +1,8 @@
 import type { AgentSpec } from '@slipway/agent-protocol/conversation-api.js';
 import { without } from '@slipway/common/json-access.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import { allowedTools, type ToolServer } from '../../../settings/mcp/tool-servers.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { allowedTools, type ToolServer } from '@slipway/tool-servers/tool-servers.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { shellQuote } from '../start/repository-checkout.js';
 import type { AgentDialect, AgentStart } from './agent-dialect.js';
 import { mcpServerEntries } from './agent-inputs.reader.js';

@@ -3,9 +3,9 @@ import { ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { UsersService } from '../../../auth/users.service.js';
-import { ApiRoute } from '../../../common/openapi/api-route.js';
-import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
-import { toPageDto } from '../../../common/pagination/page.dto.js';
+import { ApiRoute } from '@slipway/api/openapi/api-route.js';
+import { listWithNulls, succeeded, SuccessDto } from '@slipway/api/openapi/responses.js';
+import { toPageDto } from '@slipway/api/pagination/page.dto.js';
 import {
   CurrentOrganization,
   INSTALLATION_ORGANIZATION_ID,

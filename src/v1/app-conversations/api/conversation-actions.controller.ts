@@ -1,7 +1,7 @@
 import { Body, Controller, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
-import { succeeded, SuccessDto } from '../../../common/openapi/responses.js';
+import { ApiRoute, type DocumentedProblem, thrown } from '@slipway/api/openapi/api-route.js';
+import { succeeded, SuccessDto } from '@slipway/api/openapi/responses.js';
 import { unknownProfile } from '../../../settings/profiles/profiles.service.js';
 import { ConversationOwner, NeedsAccess } from '../../events/conversation-access.guard.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { jsonText } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
-import { toHexId } from '../../../common/identifiers.js';
-import { callerMayOpenSandboxesOf, isCaller } from '../../../common/requests/request-context.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
+import { toHexId } from '@slipway/common/identifiers.js';
+import { callerMayOpenSandboxesOf } from '../../../common/scopes.js';
+import { isCaller } from '@slipway/api/requests/request-context.js';
 import { toWireStatus } from '../../sandboxes/sandbox-status.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { sessionKeyBinding } from '../../sandboxes/session-key.js';

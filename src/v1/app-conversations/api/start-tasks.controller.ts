@@ -2,9 +2,9 @@ import { Body, Controller, Get, Headers, Post, Query, Res } from '@nestjs/common
 import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { ApiRoute, badInput, thrown } from '../../../common/openapi/api-route.js';
-import { listWithNulls } from '../../../common/openapi/responses.js';
-import { toPageDto } from '../../../common/pagination/page.dto.js';
+import { ApiRoute, badInput, thrown } from '@slipway/api/openapi/api-route.js';
+import { listWithNulls } from '@slipway/api/openapi/responses.js';
+import { toPageDto } from '@slipway/api/pagination/page.dto.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { TOO_MANY_SANDBOXES } from '../../sandboxes/api/sandbox.dto.js';
 import { quotaExceeded } from '../../sandboxes/sandbox-quota.js';

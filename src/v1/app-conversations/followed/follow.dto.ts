@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { Choice, Flag, Integer, Nested } from '../../../common/validation/field-decorators.js';
-import { Shown, ShownOrNull } from '../../../common/openapi/responses.js';
+import { Choice, Flag, Integer, Nested } from '@slipway/api/validation/field-decorators.js';
+import { Shown, ShownOrNull } from '@slipway/api/openapi/responses.js';
 import {
   FOLLOW_GOALS,
   FOLLOW_STATES,

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { cleanText } from '@slipway/common/well-formed-text.js';
-import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
+import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
+import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { shellQuote } from '../start/repository-checkout.js';
 
 const MAX_FILES = 2_000;

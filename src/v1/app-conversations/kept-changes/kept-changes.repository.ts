@@ -4,7 +4,7 @@ import { Column, DataSource, Entity, Index, JoinColumn, OneToOne, PrimaryColumn,
 import type { GitChange, GitDiff } from '@slipway/agent-protocol/git.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { OwnedRow } from '../../../auth/user.repository.js';
-import { type EncryptedColumn, SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { type EncryptedColumn, SecretCipher } from '@slipway/common/secret-cipher.js';
 import { AppConversation } from '../conversation.entity.js';
 
 /** What had changed in a conversation's folder when its run ended or its sandbox stopped. */

@@ -2,8 +2,8 @@ import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { TOKEN_VARIABLES } from '@slipway/git-providers/git-servers.js';
 import { type AcpAgent, namesIn, OPEN_SETTINGS } from '../agent-request/acp-agents.js';
-import type { AgentSettings } from '../agent-request/agent-settings.js';
-import { below, hostPlaces, placeAt } from './credential-places.js';
+import type { AgentSettings } from '@slipway/settings/agent-settings.js';
+import { below, hostPlaces, placeAt } from '@slipway/egress-rules/credential-places.js';
 
 /** Variables from which known agents read a key: the one that says where it goes, and where it goes without that. */
 const KEY_VARIABLES = new Map<string, { address: string | null; usual: string | null }>([

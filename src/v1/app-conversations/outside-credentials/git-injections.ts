@@ -7,7 +7,7 @@ import {
   isReadableWithin,
   parseReadable,
   type ReadablePattern,
-} from '../../../config/readable-repositories.js';
+} from '@slipway/egress-rules/readable-repositories.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { orFailure } from '@slipway/git-providers/provider-errors.js';
 import { gitHostBaseUrl } from '@slipway/git-providers/public-git-servers.js';
@@ -16,10 +16,10 @@ import type { StoredCredential } from '../../../git-providers/tokens/provider-to
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import type { WorkRepository } from '../agent-request/agent-inputs.reader.js';
-import type { Concealed, CredentialSource } from './concealer.js';
-import { GIT_HEADERS, repositoryPlaces } from './credential-places.js';
+import type { Concealed, CredentialSource } from '@slipway/egress-rules/concealer.js';
+import { GIT_HEADERS, repositoryPlaces } from '@slipway/egress-rules/credential-places.js';
 import type { SandboxPlaceholder } from './placeholder.repository.js';
-import { readPlaces } from './read-places.js';
+import { readPlaces } from '@slipway/egress-rules/read-places.js';
 
 interface Tokens {
   sandboxId: string;

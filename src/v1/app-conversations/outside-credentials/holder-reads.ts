@@ -3,7 +3,7 @@ import type { InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
 import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
-import { referencedSecrets, withSecrets } from '../../../settings/mcp/secret-references.js';
+import { referencedSecrets, withSecrets } from '@slipway/tool-servers/secret-references.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import type { AcpAgent } from '../agent-request/acp-agents.js';
@@ -13,10 +13,14 @@ import {
   mcpServerEntries,
 } from '../agent-request/agent-inputs.reader.js';
 import { AgentKeysReader, type FoundAgentKey, withoutHosts } from './agent-keys.reader.js';
-import type { ModelSource } from './concealer.js';
-import { modelPlaces, stockModelPlaces } from './credential-places.js';
+import type { ModelSource } from '@slipway/egress-rules/concealer.js';
+import { modelPlaces, stockModelPlaces } from '@slipway/egress-rules/credential-places.js';
 import { type KeptPlaceholder, PlaceholderRepository } from './placeholder.repository.js';
-import { searchCredential, type ToolCredential, toolCredentials } from './tool-credentials.js';
+import {
+  searchCredential,
+  type ToolCredential,
+  toolCredentials,
+} from '@slipway/egress-rules/tool-credentials.js';
 
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId'>;
 

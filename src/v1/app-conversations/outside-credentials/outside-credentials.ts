@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EgressInjection, InjectionPlace } from '@slipway/egress-proxy/protocol.js';
 import { parseJson } from '@slipway/common/json-access.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { PROVIDER_TYPES } from '@slipway/git-providers/git-provider.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import {
@@ -23,13 +23,18 @@ import {
   type KeyUse,
   type ModelSource,
   sourceSchema,
-} from './concealer.js';
-import { MODEL_HEADERS, MODEL_MEMBERS, secretPlaces, stockNote } from './credential-places.js';
+} from '@slipway/egress-rules/concealer.js';
+import {
+  MODEL_HEADERS,
+  MODEL_MEMBERS,
+  secretPlaces,
+  stockNote,
+} from '@slipway/egress-rules/credential-places.js';
 import { GitInjections } from './git-injections.js';
 import { HolderReader, type HolderReads, MIN_LENGTH } from './holder-reads.js';
-import { newPlaceholder } from './placeholder.js';
+import { newPlaceholder } from '@slipway/egress-rules/placeholder.js';
 import { type KeptPlaceholder, PlaceholderRepository } from './placeholder.repository.js';
-import { currentTool, toolInjection } from './tool-credentials.js';
+import { currentTool, toolInjection } from '@slipway/egress-rules/tool-credentials.js';
 
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId' | 'hasCredentialsOutside'>;
 

@@ -11,8 +11,8 @@ import {
 } from 'typeorm';
 import type { Content } from '@slipway/agent-protocol/events.js';
 import { OwnedRow } from '../../../auth/user.repository.js';
-import { Clock } from '../../../common/clock.js';
-import { type Lease, LeasedRows, type LeasedTable } from '../../../database/leased-rows/leased-rows.js';
+import { Clock } from '@slipway/common/clock.js';
+import { type Lease, LeasedRows, type LeasedTable } from '@slipway/database/leased-rows.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { joinSandbox } from '../../sandboxes/sandbox.queries.js';
 import { isStored, joinConversation } from '../conversation.queries.js';

@@ -5,7 +5,7 @@ import type { Content } from '@slipway/agent-protocol/events.js';
 import { lockUser } from '../../../auth/user.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import { parseHexId } from '../../../common/identifiers.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { unknownConversation } from '../../events/events.service.js';
 import { FollowedConversationRepository } from '../../events/followed-conversation.repository.js';
 import { toWireStatus } from '../../sandboxes/sandbox-status.js';

@@ -1,13 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import type { LeaseEnd } from '../../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../../database/leased-rows/leased-worker.js';
-import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import type { LeaseEnd } from '@slipway/database/leased-rows.js';
+import { LeasedWork, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
+import { ServiceLeasedWorker } from '../../../database/leased-work.module.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { readLogAfter } from '../../events/log-sync/log-sync.js';
 import { SyncRequests } from '../../events/log-sync/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
@@ -35,7 +32,7 @@ const NEVER_TAKEN = new Set([413, 422]);
 
 /** Delivers messages in order, each once: after an unknown outcome, the next attempt searches the log first. */
 @Injectable()
-export class PendingMessagesWorker extends LeasedWorker<DueMessage> {
+export class PendingMessagesWorker extends ServiceLeasedWorker<DueMessage> {
   constructor(
     shared: LeasedWork,
     private readonly messages: PendingMessageRepository,

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
 import { lockUserShared } from '../../../auth/user.repository.js';
-import { AgentServerClient, type RemoteConversation } from '../../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerClient, type RemoteConversation } from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { SandboxEgress } from '../../sandboxes/lifecycle/egress-access.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { acpLimitations } from '../agent-request/acp-agents.js';

@@ -1,16 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import type { GitIdentity } from '@slipway/agent-protocol/git.js';
-import { DomainError, type ErrorKind } from '../../../common/errors/domain-error.js';
-import { toHexId } from '../../../common/identifiers.js';
+import { DomainError } from '../../../common/errors/domain-error.js';
+import type { ErrorKind } from '@slipway/api/errors/problem-error.js';
+import { toHexId } from '@slipway/common/identifiers.js';
 import {
   type CloneAccess,
   RepositoryAccessService,
 } from '../../../git-providers/repository-access.service.js';
-import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
+import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
 import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
-import type { KeyUse } from '../outside-credentials/concealer.js';
+import type { KeyUse } from '@slipway/egress-rules/concealer.js';
 import type { HolderReads } from '../outside-credentials/holder-reads.js';
 import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
 import { newBranchOf, startsInHead, type StartTask, visibleSecrets } from '../start-task.entity.js';

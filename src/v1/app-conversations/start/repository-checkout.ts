@@ -9,10 +9,10 @@ import {
 import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import type { GitCredential, ProviderType } from '@slipway/git-providers/git-provider.js';
-import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
-import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
+import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
+import { AgentServerHttp } from '@slipway/agent-client/agent-server.http.js';
+import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { StartFailure, tailOf } from './start-failure.js';
 
 const CLONE_TIMEOUT_SECONDS = 600;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
-import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
+import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
 import { AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';

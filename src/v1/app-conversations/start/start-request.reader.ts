@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { InvalidInputError, requireNone } from '../../../common/errors/domain-error.js';
-import { parseHexId } from '../../../common/identifiers.js';
+import { InvalidInputError, requireNone } from '@slipway/api/errors/problem-error.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { parseReadable } from '../../../config/readable-repositories.js';
+import { parseReadable } from '@slipway/egress-rules/readable-repositories.js';
 import { EgressRulebook } from '../../../config/egress-rulebook.js';
 import { GitProviderError } from '@slipway/git-providers/git-provider.js';
 import { GitProviderRegistry } from '@slipway/git-providers/git-provider.registry.js';

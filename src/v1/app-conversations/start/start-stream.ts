@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { type BeforeApplicationShutdown, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { Response } from 'express';
 import { errorStack } from '@slipway/common/errors/error-message.js';
-import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { ConversationPresenter } from '../api/conversation.presenter.js';
 import { isFinished, START_TASK_STATUSES, type StartTaskStatus } from '../start-task.entity.js';
 import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';

@@ -3,20 +3,12 @@ import { DataSource } from 'typeorm';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { mayAct } from '../../../auth/user.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import {
-  type Lease,
-  type LeaseEnd,
-  LeasedRows,
-  type LeasedTable,
-} from '../../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../../database/leased-rows/leased-worker.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { type Lease, type LeaseEnd, LeasedRows, type LeasedTable } from '@slipway/database/leased-rows.js';
+import { LeasedWork, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
+import { ServiceLeasedWorker } from '../../../database/leased-work.module.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
 import { DUE_STARTS_CHANNEL, StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
@@ -56,7 +48,7 @@ export function startsOf(hostId: string): LeasedTable {
 }
 
 @Injectable()
-export class StartWorker extends LeasedWorker<LeasedStart> {
+export class StartWorker extends ServiceLeasedWorker<LeasedStart> {
   constructor(
     dataSource: DataSource,
     shared: LeasedWork,

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { lockFree } from '../../../database/leased-rows/leased-rows.js';
-import { countRows } from '../../../observability/metrics.js';
+import { lockFree } from '@slipway/database/leased-rows.js';
+import { countRows } from '../../../observability/program-metrics.js';
 
 /** Tells that a process follows some conversations no longer. */
 export const RELEASED_CHANNEL = 'conversations_released';

@@ -1,8 +1,12 @@
 import { Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
-import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
-import { AgentServerWatch, type LinkedEvent, LinkedEvents } from '../../agent-servers/agent-server.watch.js';
+import { AgentServerError, ResponseTooLargeError } from '@slipway/agent-client/agent-server.http.js';
+import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
+import {
+  AgentServerWatch,
+  type LinkedEvent,
+  LinkedEvents,
+} from '@slipway/agent-client/agent-server.watch.js';
 import type { LogProgress } from '../followed-conversation.repository.js';
 import type { LogSync } from './log-sync.js';
 

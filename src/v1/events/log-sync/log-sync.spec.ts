@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { AgentEvent, EventPage } from '@slipway/agent-protocol/events.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { readLogAfter } from './log-sync.js';
 
 function log(ids: string): (pageId: string | undefined) => Promise<EventPage> {

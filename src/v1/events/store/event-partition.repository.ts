@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { Metrics } from '../../../observability/metrics.js';
+import { Metrics } from '@slipway/telemetry/metrics.js';
 import { FollowedConversationRepository, type LogSize } from '../followed-conversation.repository.js';
 
 /** Advisory lock for the one replica that changes partitions. The number is arbitrary. */

@@ -3,9 +3,9 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorStack } from '@slipway/common/errors/error-message.js';
-import { Clock, toInstant } from '../../../common/clock.js';
-import { isDatabaseAway } from '../../../common/errors/database-failure.js';
-import { type Instrument, Metrics, type NoLabels } from '../../../observability/metrics.js';
+import { Clock, toInstant } from '@slipway/common/clock.js';
+import { isDatabaseAway } from '@slipway/database/database-failure.js';
+import { type Instrument, Metrics, type NoLabels } from '@slipway/telemetry/metrics.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import {
   type AppendedEvents,

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { requireAll } from '../../../common/pagination/page.js';
-import { NamedStatement } from '../../../database/named-statement.js';
-import { endAtBytes, type Measured } from '../../../database/page-bytes.js';
+import { requireAll } from '@slipway/api/pagination/page.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
+import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
 import type { StoredLog } from '../followed-conversation.repository.js';
 
 export interface StoredEvent {

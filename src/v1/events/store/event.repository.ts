@@ -12,8 +12,8 @@ import {
 } from 'typeorm';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { lockFree } from '../../../database/leased-rows/leased-rows.js';
-import { NamedStatement } from '../../../database/named-statement.js';
+import { lockFree } from '@slipway/database/leased-rows.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
 import { FollowedConversation } from '../followed-conversation.entity.js';
 import {
   FollowedConversationRepository,

@@ -10,7 +10,7 @@ import {
   type RemoteConversation,
   toMetrics,
   toRemoteConversation,
-} from '../../agent-servers/agent-server.client.js';
+} from '@slipway/agent-client/agent-server.client.js';
 import { storableJson, storableText } from './storable-event.js';
 
 /** Bounds names of errors, which may quote a provider. */

@@ -1,6 +1,6 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
-import { toInstant } from '../../../common/clock.js';
+import { toInstant } from '@slipway/common/clock.js';
 
 /** Longer events have their longest texts cut, so that a page of a hundred fits into memory. */
 export const MAX_EVENT_BYTES = 4 * 1024 * 1024;

@@ -3,7 +3,7 @@ import { may } from '../../../auth/access.js';
 import { AccessChanges } from '../../../auth/access-changes.js';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
 import { UserRepository } from '../../../auth/user.repository.js';
-import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
+import { DatabaseNotifications } from '@slipway/database/database-notifications.js';
 import { ACCESS_CHANNEL, AccessedConversationRepository } from '../accessed-conversation.repository.js';
 
 /** Who reads which conversation, for longer than one look at it. */

@@ -1,10 +1,10 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { callerMayOpenSandboxesOf } from '../../../common/requests/request-context.js';
-import { thrown } from '../../../common/openapi/api-route.js';
-import { Shown, ShownOrNull, Time } from '../../../common/openapi/responses.js';
-import { LookupIds, PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
-import { Flag, Text } from '../../../common/validation/field-decorators.js';
-import { NoOtherMembers } from '../../../common/validation/unknown-members.js';
+import { callerMayOpenSandboxesOf } from '../../../common/scopes.js';
+import { thrown } from '@slipway/api/openapi/api-route.js';
+import { Shown, ShownOrNull, Time } from '@slipway/api/openapi/responses.js';
+import { LookupIds, PageOf, PageQuery } from '@slipway/api/pagination/page.dto.js';
+import { Flag, Text } from '@slipway/api/validation/field-decorators.js';
+import { NoOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import { tooManySandboxes } from '../sandbox-quota.js';
 import { SANDBOX_STATUSES, type SandboxStatus, toWireStatus } from '../sandbox-status.js';
 import type { SandboxPortState } from '../sandbox-ports.js';

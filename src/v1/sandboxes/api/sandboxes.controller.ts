@@ -1,11 +1,11 @@
 import { Body, Controller, DefaultValuePipe, Delete, Get, Headers, Param, Post, Query } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser, UserId } from '../../../auth/auth.decorators.js';
-import { ApiRoute, badInput, documented, thrown } from '../../../common/openapi/api-route.js';
+import { ApiRoute, badInput, documented, thrown } from '@slipway/api/openapi/api-route.js';
 import { unknownId } from '../../../common/errors/domain-error.js';
-import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
-import { toPageDto } from '../../../common/pagination/page.dto.js';
-import { InputValidationPipe } from '../../../common/validation/validation.pipe.js';
+import { listWithNulls, succeeded, SuccessDto } from '@slipway/api/openapi/responses.js';
+import { toPageDto } from '@slipway/api/pagination/page.dto.js';
+import { InputValidationPipe } from '@slipway/api/validation/validation.pipe.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { quotaExceeded } from '../sandbox-quota.js';
 import { SandboxPorts } from '../sandbox-ports.js';

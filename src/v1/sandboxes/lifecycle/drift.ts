@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { SandboxBackend, type SandboxFacts } from '@slipway/sandboxes/sandbox-backend.js';
 import { HostIdentity } from '../host-identity.js';

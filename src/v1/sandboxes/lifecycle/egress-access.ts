@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
-import { Clock } from '../../../common/clock.js';
-import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { CredentialsPlace } from '../../../config/credentials-place.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';

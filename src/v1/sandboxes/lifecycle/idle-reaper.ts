@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { within } from '@slipway/common/async.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { type AgentServerActivity, AgentServerClient } from '../../agent-servers/agent-server.client.js';
+import { type AgentServerActivity, AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerError } from '@slipway/agent-client/agent-server.http.js';
 import { RunningSandboxQueries } from '../sandbox.queries.js';
 
 /** A request this recent means that the user is working in the sandbox. */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { EgressRulebook } from '../../../config/egress-rulebook.js';
-import type { EgressRuleSet } from '../../../config/egress-rules.js';
+import type { EgressRuleSet } from '@slipway/egress-rules/egress-rules.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import type { OwnRules, Sandbox } from '../sandbox.entity.js';

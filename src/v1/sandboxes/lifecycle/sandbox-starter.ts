@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../../../common/clock.js';
-import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { Clock } from '@slipway/common/clock.js';
+import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { traced } from '@slipway/common/spans.js';
-import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { parseSandboxAddress } from '../../agent-servers/sandbox-address.js';
+import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
+import { parseSandboxAddress } from '@slipway/sandboxes/sandbox-address.js';
 import {
   SandboxBackend,
   SandboxBackendError,

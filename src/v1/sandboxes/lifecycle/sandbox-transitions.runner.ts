@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { Span } from '@opentelemetry/api';
 import { LatestWrite, within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock } from '@slipway/common/clock.js';
 import { errorType, failSpan, type SpanStart, tracedFrom } from '@slipway/common/spans.js';
 import { removeSandbox, SandboxBackend, SandboxBackendError } from '@slipway/sandboxes/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';

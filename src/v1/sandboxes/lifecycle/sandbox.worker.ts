@@ -1,10 +1,7 @@
 import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
-import type { LeaseEnd } from '../../../database/leased-rows/leased-rows.js';
-import {
-  LeasedWork,
-  LeasedWorker,
-  type LeasedWorkOptions,
-} from '../../../database/leased-rows/leased-worker.js';
+import type { LeaseEnd } from '@slipway/database/leased-rows.js';
+import { LeasedWork, type LeasedWorkOptions } from '@slipway/database/leased-worker.js';
+import { ServiceLeasedWorker } from '../../../database/leased-work.module.js';
 import { SandboxWorkerSignal } from '../sandbox-events.js';
 import {
   type LeasedSandbox,
@@ -32,7 +29,7 @@ const NEXT_STEP_MS = 1;
 
 /** Brings sandboxes of this host out of their transitional statuses, several at a time, each by one step at a time. */
 @Injectable()
-export class SandboxWorker extends LeasedWorker<LeasedSandbox> implements BeforeApplicationShutdown {
+export class SandboxWorker extends ServiceLeasedWorker<LeasedSandbox> implements BeforeApplicationShutdown {
   constructor(
     private readonly sandboxes: SandboxLifecycleRepository,
     private readonly transitions: SandboxTransitionsRunner,

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { Clock } from '../../../common/clock.js';
-import { AgentServerClient, type Liveness } from '../../agent-servers/agent-server.client.js';
+import { Clock } from '@slipway/common/clock.js';
+import { AgentServerClient, type Liveness } from '@slipway/agent-client/agent-server.client.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import {
   removeSandbox,

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type EntityManager, Index, PrimaryColumn, Repository } from 'typeorm';
-import { Clock } from '../../../common/clock.js';
-import { lockFree } from '../../../database/leased-rows/leased-rows.js';
-import { NamedStatement } from '../../../database/named-statement.js';
-import { countRows } from '../../../observability/metrics.js';
+import { Clock } from '@slipway/common/clock.js';
+import { lockFree } from '@slipway/database/leased-rows.js';
+import { NamedStatement } from '@slipway/database/named-statement.js';
+import { countRows } from '../../../observability/program-metrics.js';
 import { HostIdentity } from '../host-identity.js';
 import { hostIsLost } from '../sandbox-host.repository.js';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
-import { ascending } from '../../../../src/common/compare.js';
+import { ascending } from '@slipway/common/compare.js';
 import { DATABASE_USER, dataFolderPaths, readPassword } from '@slipway/embedded-postgres/cluster.js';
 import { connectionUrl } from '@slipway/embedded-postgres/embedded-postgres.js';
 import { readPostmasterPid } from '../../../../packages/embedded-postgres/src/process-identity.js';

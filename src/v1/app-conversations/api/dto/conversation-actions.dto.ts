@@ -1,8 +1,8 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { type DocumentedProblem, thrown } from '../../../../common/openapi/api-route.js';
-import { OrNull, Shown } from '../../../../common/openapi/responses.js';
-import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
-import type { FieldOptions } from '../../../../common/validation/field.js';
+import { type DocumentedProblem, thrown } from '@slipway/api/openapi/api-route.js';
+import { OrNull, Shown } from '@slipway/api/openapi/responses.js';
+import { SchemaRules } from '@slipway/api/openapi/schema-rules.js';
+import type { FieldOptions } from '@slipway/api/validation/field.js';
 import {
   Choice,
   Flag,
@@ -10,7 +10,7 @@ import {
   NestedList,
   Text,
   TextList,
-} from '../../../../common/validation/field-decorators.js';
+} from '@slipway/api/validation/field-decorators.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
 import { agentServerSilent, sandboxNotRunning } from '../../conversation-actions.service.js';
 import { MAX_PARTS, type MessagePart, messagePartProblems, PART_TYPES } from '../../message-parts.js';

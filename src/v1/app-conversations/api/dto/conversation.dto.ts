@@ -9,17 +9,10 @@ import {
   type MetricsSnapshot,
   type TokenUsage,
 } from '@slipway/agent-protocol/conversation-api.js';
-import {
-  ANY_OBJECT,
-  OrNull,
-  Shown,
-  ShownOrNull,
-  TEXT_MAP,
-  Time,
-} from '../../../../common/openapi/responses.js';
+import { ANY_OBJECT, OrNull, Shown, ShownOrNull, TEXT_MAP, Time } from '@slipway/api/openapi/responses.js';
 import { VISIBILITIES, type Visibility } from '../../../../auth/access.js';
-import { PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
-import { customRule } from '../../../../common/validation/field.js';
+import { PageOf, PageQuery } from '@slipway/api/pagination/page.dto.js';
+import { customRule } from '@slipway/api/validation/field.js';
 import {
   Choice,
   Flag,
@@ -30,7 +23,7 @@ import {
   sentenceRule,
   Text,
   TextMap,
-} from '../../../../common/validation/field-decorators.js';
+} from '@slipway/api/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '@slipway/git-providers/git-provider.js';
 import {
   BranchName,

@@ -1,7 +1,7 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
 import { CONVERSATION_STATUSES, type ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
-import { OrNull, Shown, USER_ID } from '../../../../common/openapi/responses.js';
-import { Choice, Flag, Identifier, Integer, Text } from '../../../../common/validation/field-decorators.js';
+import { OrNull, Shown, USER_ID } from '@slipway/api/openapi/responses.js';
+import { Choice, Flag, Identifier, Integer, Text } from '@slipway/api/validation/field-decorators.js';
 import { OrganizationIdDto } from '../../../../organizations/organizations.dto.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
 import {

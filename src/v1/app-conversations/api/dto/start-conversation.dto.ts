@@ -2,9 +2,9 @@ import { ApiSchema } from '@nestjs/swagger';
 import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
 import type { CloneFilter } from '@slipway/common/clone-part.js';
 import type { Visibility } from '../../../../auth/access.js';
-import { MAX_READABLE, MAX_READABLE_LENGTH } from '../../../../config/readable-repositories.js';
-import { MAX_WRITTEN_RULES } from '../../../../config/egress-rules.js';
-import { field, listOf } from '../../../../common/validation/field.js';
+import { MAX_READABLE, MAX_READABLE_LENGTH } from '@slipway/egress-rules/readable-repositories.js';
+import { MAX_WRITTEN_RULES } from '@slipway/egress-rules/egress-rules.js';
+import { field, listOf } from '@slipway/api/validation/field.js';
 import {
   Choice,
   Flag,
@@ -19,7 +19,7 @@ import {
   Text,
   TextList,
   TextMap,
-} from '../../../../common/validation/field-decorators.js';
+} from '@slipway/api/validation/field-decorators.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
 import { SettingMember } from '../../../../settings/flat/settings.dto.js';

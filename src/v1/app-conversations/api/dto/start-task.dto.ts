@@ -1,17 +1,10 @@
 import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { VISIBILITIES, type Visibility } from '../../../../auth/access.js';
-import { parseHexId } from '../../../../common/identifiers.js';
-import {
-  ANY_OBJECT,
-  OrNull,
-  Shown,
-  ShownOrNull,
-  TEXT_MAP,
-  Time,
-} from '../../../../common/openapi/responses.js';
-import { LookupIds, PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
-import { Choice, Identifier, Instant } from '../../../../common/validation/field-decorators.js';
+import { parseHexId } from '@slipway/common/identifiers.js';
+import { ANY_OBJECT, OrNull, Shown, ShownOrNull, TEXT_MAP, Time } from '@slipway/api/openapi/responses.js';
+import { LookupIds, PageOf, PageQuery } from '@slipway/api/pagination/page.dto.js';
+import { Choice, Identifier, Instant } from '@slipway/api/validation/field-decorators.js';
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
