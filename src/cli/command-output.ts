@@ -1,6 +1,6 @@
 import { Command, CommanderError } from '@commander-js/extra-typings';
 import { errorCode, errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
-import { exitProcess } from '@slipway/common/processes/exit-process.js';
+import { exitProcess } from '@slipway/common/processes/end-processes.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ConfigError } from '@slipway/common/errors/config.error.js';
 import { EmbeddedPostgresError } from '@slipway/embedded-postgres/programs.js';

@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty';
 import type { LoggerService } from '@nestjs/common';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
-import { exitProcess } from '@slipway/common/processes/exit-process.js';
+import { exitProcess } from '@slipway/common/processes/end-processes.js';
 import { isDatabaseAway } from '@slipway/database/database-failure.js';
 import type { HttpConfig } from '../config/app-config.js';
 import { ConfigError } from '@slipway/common/errors/config.error.js';
@@ -34,16 +34,19 @@ export function stopOnSignals(
       logger.error('stop timed out', { grace_ms: graceMs }, 'Service');
       endAtOnce();
     }, graceMs).unref();
-    service.stop().then(
-      () => {
-        logger.log('stopped', 'Service');
-        exitProcess();
-      },
-      (error: unknown) => {
-        logger.error('failed to stop', errorStack(error), 'Service');
-        exitProcess(1);
-      },
-    );
+    void service
+      .stop()
+      .then(
+        () => {
+          logger.log('stopped', 'Service');
+          return 0;
+        },
+        (error: unknown) => {
+          logger.error('failed to stop', errorStack(error), 'Service');
+          return 1;
+        },
+      )
+      .then(exitProcess);
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);

@@ -1,4 +1,4 @@
-import { exitProcess } from '@slipway/common/processes/exit-process.js';
+import { exitProcess } from '@slipway/common/processes/end-processes.js';
 import { nodeProblem, runAgentServer } from './program.js';
 
 const problem = nodeProblem(process.versions.node);
@@ -11,10 +11,9 @@ if (problem === null) {
     // Imported when the first conversation runs: the AI SDK takes longer to load than everything else together.
     const { createNativeEngine } = await import('./engine/native/native.engine.js');
     return createNativeEngine(context, server);
-  }).then(() => {
+  })
     // All state is on disk: tool servers or idle connections that are still open must not keep the process alive.
-    exitProcess();
-  });
+    .then(() => exitProcess());
 } else {
   process.stderr.write(`${problem}\n`);
   process.exitCode = 1;

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
-import { exitProcess } from '@slipway/common/processes/exit-process.js';
+import { exitProcess } from '@slipway/common/processes/end-processes.js';
 import { networkConnected, parseRelay, startRelays } from './port-relay.js';
 
 // Runs another program in a sandbox's network and forwards between its ports and Unix sockets:

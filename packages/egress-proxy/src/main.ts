@@ -1,5 +1,5 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { exitProcess } from '@slipway/common/processes/exit-process.js';
+import { exitProcess } from '@slipway/common/processes/end-processes.js';
 import { runEgressProxy } from './run-egress-proxy.js';
 
 // Names are resolved by these threads, half of which may wait for resolvers at once.

@@ -3,6 +3,7 @@
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { exitProcess } from '@slipway/common/processes/end-processes.js';
 import { AcpEngine } from '../../src/engine/acp/acp.engine.js';
 import type { EngineSettings } from '../../src/engine/agent-engine.js';
 import { toolEnvironment } from '../../src/tool-view.js';
@@ -31,7 +32,7 @@ for (const { what, result, milliseconds } of steps) {
     `${agent.name.padEnd(10)} ${what.padEnd(44)} ${String(Math.round(milliseconds)).padStart(7)} ms  ${result}\n`,
   );
 }
-process.exit(steps.some(({ result }) => result.startsWith('FAILED')) ? 1 : 0);
+exitProcess(steps.some(({ result }) => result.startsWith('FAILED')) ? 1 : 0);
 
 async function converse(real: RealAgent, folder: string): Promise<Step[]> {
   const workspace = await realpath(await mkdtemp(path.join(tmpdir(), 'acp-workspace-')));

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { exitProcess } from '@slipway/common/processes/end-processes.js';
 import { FakeEngine } from '../../fakes/fake-engine.js';
 import { listenAssigned, type ListeningServer } from '../listen-assigned.js';
 import type { Order, Outcome } from './small-process.js';
@@ -32,4 +33,4 @@ process.on('message', async (order: Order) => {
   }
   process.send?.(outcome);
 });
-process.once('disconnect', () => process.exit());
+process.once('disconnect', () => exitProcess());

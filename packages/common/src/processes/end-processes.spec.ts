@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, it } from '@jest/globals';
 
-const MODULE = new URL('exit-process.ts', import.meta.url).href;
+const MODULE = new URL('end-processes.ts', import.meta.url).href;
 
 it.each([
   ['nothing keeps it', ''],
