@@ -3,7 +3,7 @@ import { namesMediaType } from '../requests/response-headers.js';
 import type { DomainError, ErrorKind, ErrorCode, InputProblem, InvalidInputError } from './domain-error.js';
 
 export const NO_KEY =
-  'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). If you did, it is misspelt, revoked, expired or not valid yet. The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create makes others.';
+  'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). If you did, it is misspelt, revoked, expired or not valid yet. The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create --user EMAIL makes others.';
 
 /** Clients that name the second get it. */
 export const PROBLEM_MEDIA_TYPES = ['application/json', 'application/problem+json'] as const;
