@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { isSameModelServer } from './model-check.js';
+import { parseConfig } from '../config/load-config.js';
+import { createModelHttpClient, isSameModelServer } from './model-check.js';
 
 it.each([
   [null, null, true],
@@ -34,4 +35,12 @@ it('goes by the address where there is one, whatever the model is called', () =>
 
   expect(isSameModelServer({ model: 'openai/a', base_url }, { model: 'anthropic/b', base_url })).toBe(true);
   expect(isSameModelServer({ model: 'openai/a', base_url }, { model: null, base_url: null })).toBe(false);
+});
+
+it.each([
+  ['localhost:1', 'http://127.0.0.1:1/v1'],
+  ['127.0.0.1:1', 'http://localhost:1/v1'],
+])('reaches the port of this machine that %s opens to agents at %s, as they do', async (opened, url) => {
+  const client = createModelHttpClient(parseConfig({ SANDBOX_NETWORK_ALLOW: opened }, false));
+  await expect(client.fetch(url)).rejects.toMatchObject({ reason: 'network' });
 });

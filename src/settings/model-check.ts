@@ -48,6 +48,7 @@ const TIMEOUT_MS = 5_000;
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 const MAX_REASON = 300;
 const OPENROUTER_HOST = 'openrouter.ai';
+const LOOPBACK = ['localhost', '127.0.0.1'];
 const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
 
 /** Why another address is not asked, and what an operator can do. */
@@ -74,9 +75,13 @@ export function createModelHttpClient(
 ): ModelHttpClient {
   const opened = sandboxes.networkAllow.flatMap((entry) => {
     const destination = parseDestination(entry);
-    return destination?.kind === 'host' && destination.port !== null
-      ? [`http://${entry}`, `https://${entry}`]
-      : [];
+    if (destination?.kind !== 'host' || destination.port === null) {
+      return [];
+    }
+    const { host, port } = destination;
+    // To sandboxes they are one.
+    const names = LOOPBACK.includes(host) ? LOOPBACK : [host];
+    return names.flatMap((name) => [`http://${name}:${port}`, `https://${name}:${port}`]);
   });
   return new ModelHttpClient({
     allowlist: HostAllowlist.parse([...(outbound.allowlist ?? []), ...opened]),
