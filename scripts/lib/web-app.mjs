@@ -27,7 +27,7 @@ export function installWebApp(folder) {
   mkdirSync(folder, { recursive: true });
   const partial = mkdtempSync(path.resolve(folder, '.partial-'));
   try {
-    const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', partial];
+    const args = ['pack', '--loglevel=error', '--ignore-scripts', '--pack-destination', partial];
     const name = run('npm', [...args, `${PACKAGE}@${VERSION}`])
       .trim()
       .split('\n')

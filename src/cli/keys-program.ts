@@ -76,7 +76,7 @@ export function defineKeys(keys: Command, execute: (command: KeysCommand) => Pro
     .action(async ({ user: email = null, json = false }) => await execute({ name: 'list', email, json }));
   keys
     .command('revoke <id>')
-    .description('end the key with this 8-character id; running services follow within 5 seconds')
+    .description('end the key with this 8-character id; running services follow within a second')
     .option(
       '--what-it-made',
       'pause the automations, webhooks and endpoints, unlink the sign-ins, and revoke the keys, made with it',

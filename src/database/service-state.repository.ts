@@ -74,7 +74,7 @@ export class EncryptionKeyCheck implements OnModuleInit {
     } catch (error) {
       if (error instanceof SecretDecryptionError) {
         throw new ConfigError(
-          `ENCRYPTION_KEYS: the stored secrets were encrypted with another key (${error.message}); give that key too, under the id that it had, after the new one`,
+          `ENCRYPTION_KEYS: the stored secrets were encrypted with another key (${error.message}); give that key too, under the id that it had, after the new one (the embedded database had those of DATA_DIR/encryption-keys)`,
         );
       }
       throw error;

@@ -6,6 +6,7 @@ import { type AppConfig, proxyOf } from '../config/app-config.js';
 
 /** Lists of thousands of models have a megabyte. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
+const LOOPBACK = ['localhost', '127.0.0.1'];
 
 /** Why another address is not asked, and what an operator can do. */
 export const OPEN_ADDRESSES =
@@ -21,9 +22,13 @@ export function createModelHttpClient(
 ): ModelHttpClient {
   const opened = sandboxes.networkAllow.flatMap((entry) => {
     const destination = parseDestination(entry);
-    return destination?.kind === 'host' && destination.port !== null
-      ? [`http://${entry}`, `https://${entry}`]
-      : [];
+    if (destination?.kind !== 'host' || destination.port === null) {
+      return [];
+    }
+    const { host, port } = destination;
+    // To sandboxes they are one.
+    const hosts = LOOPBACK.includes(host) ? LOOPBACK.map((name) => `${name}:${port}`) : [entry];
+    return hosts.flatMap((opening) => [`http://${opening}`, `https://${opening}`]);
   });
   return new ModelHttpClient({
     allowlist: HostAllowlist.parse([...(outbound.allowlist ?? []), ...opened]),

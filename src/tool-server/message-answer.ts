@@ -151,13 +151,13 @@ function resourceLinks({ conversation_id: id, url }: Found, address: string): Ca
 }
 
 /** What `ProblemFilter` would answer, as far as it helps a model. */
-function toolProblem(error: unknown): { code: string; detail: string; retry_after?: number } {
+function toolProblem(error: unknown): Record<string, unknown> {
   if (error instanceof InvalidInputError) {
     return { code: 'malformed_request', detail: error.sentence };
   }
   if (error instanceof DomainError) {
-    const { code, message, retryAfterSeconds: seconds } = error;
-    return { code, detail: message, ...(seconds !== undefined && { retry_after: seconds }) };
+    const { code, message, extensions, retryAfterSeconds: seconds } = error;
+    return { code, detail: message, ...extensions, ...(seconds !== undefined && { retry_after: seconds }) };
   }
   logger.error('failed to call tool', errorStack(error));
   const failure = databaseFailure(error);

@@ -4,6 +4,7 @@ import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { NO_CSRF_TOKEN } from '../../src/auth/request-authenticator.js';
 import { type Operation, operationsOf } from '@slipway/api/openapi/operations.js';
 import { type Scope, SCOPES } from '../../src/common/scopes.js';
+import { noSandboxKey } from '../../src/v1/sandboxes/sandbox-key.guard.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { addressOf, committedDocument, resolvedDocument } from '../support/resolved-document.js';
 import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
@@ -72,7 +73,7 @@ const schemas = document.components?.schemas as Record<string, JsonSchema>;
 
 type Headers = Record<string, string>;
 const NO_USER = `401 unauthorized ${NO_KEY}`;
-const NO_SANDBOX = '401 unauthorized Unauthorized';
+const NO_SANDBOX = `401 unauthorized ${noSandboxKey().message}`;
 const NO_TOKEN = `403 forbidden ${NO_CSRF_TOKEN}`;
 const NO_ADMINISTRATOR = `403 forbidden ${ADMINISTRATORS_ONLY}`;
 

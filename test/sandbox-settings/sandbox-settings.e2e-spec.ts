@@ -276,6 +276,8 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
         const resting = await insertSandboxRow(app.dataSource, user.id, status);
         await request(app.url).get(pathOf(resting, name)).set(resting.headers).expect(401);
       }
+      const ofUser = await request(app.url).get(pathOf(sandbox, name)).set(user.headers).expect(401);
+      expect(ofUser.body.detail).toContain('session_api_key of a running sandbox');
       const other = await insertSandboxRow(app.dataSource, user.id);
       const { body } = await request(app.url).get(pathOf(sandbox, name)).set(other.headers).expect(403);
       expect(body.detail).toBe('The key belongs to another sandbox.');

@@ -170,6 +170,16 @@ describe('the tool server', () => {
       code: 'no_git_provider',
       detail: 'No providers set.',
     });
+    await new TokensClient(app, user).post({
+      provider_tokens: { gitlab: hosts.tokens.provider_tokens.gitlab },
+    });
+    hosts.gitlab.injectFault({ kind: 'reset' });
+    expect((await call('suggested_tasks')).found).toEqual({
+      code: 'git_providers_failed',
+      detail: expect.stringContaining('`errors`'),
+      errors: [{ provider: 'gitlab', code: 'unavailable', retry_after: null }],
+    });
+    hosts.clearFaults();
     await new TokensClient(app, user).post(hosts.tokens);
     const { found } = await call('suggested_tasks', { providers: ['github'], limit: 1, task_types: null });
     expect(found).toMatchObject({

@@ -6,7 +6,7 @@ import {
 } from '@slipway/api/errors/problem-error.js';
 
 export const NO_KEY =
-  'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). If you did, it is misspelt, revoked, expired or not valid yet. The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create makes others.';
+  'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). If you did, it is misspelt, revoked, expired or not valid yet. The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create --user EMAIL makes others.';
 
 /** Codes, and what kind of failure each is unless its error says otherwise. */
 const KINDS = {

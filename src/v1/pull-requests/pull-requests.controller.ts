@@ -9,7 +9,12 @@ import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-acti
 import { NeedsAccess } from '../events/conversation-access.guard.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
-import { CurrentSandbox, ActsForOwner, type SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
+import {
+  CurrentSandbox,
+  ActsForOwner,
+  noSandboxKey,
+  type SandboxKeyHolder,
+} from '../sandboxes/sandbox-key.guard.js';
 import {
   OpenConversationPullRequestDto,
   OpenedPullRequestDto,
@@ -33,7 +38,7 @@ const GIT_PROBLEMS: (number | DocumentedProblem)[] = [
 ];
 
 const PROBLEMS: (number | DocumentedProblem)[] = [
-  { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox, or the git token is refused' },
+  thrown(noSandboxKey(), 'No key of a sandbox, or the git token is refused'),
   thrown(unknownToSandbox(), 'Unknown conversation, or one of another sandbox'),
   ...GIT_PROBLEMS,
 ];

@@ -20,7 +20,7 @@ import { unknownToSandbox } from '../events/events.service.js';
 import { pushedFork } from '../app-conversations/work-places/work-place.js';
 import { requirePushable, WorkPlaces } from '../app-conversations/work-places/work-places.service.js';
 import { OutsideCredentials } from '../app-conversations/outside-credentials/outside-credentials.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
+import { noSandboxKey, type SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import {
   MAX_PULL_REQUEST_TITLE,
@@ -108,7 +108,7 @@ export class PullRequestsService {
     id: string,
   ): Promise<{ repository: string; provider: ProviderType | null; start: StartTask | null }> {
     if (!sandbox.running) {
-      throw new DomainError('unauthorized', 'Unauthorized');
+      throw noSandboxKey();
     }
     const conversation = await this.conversations.find(sandbox.userId, id);
     if (conversation?.sandboxId !== sandbox.sandboxId) {

@@ -5,7 +5,12 @@ import { ApiRoute, badInput, documented, thrown } from '@slipway/api/openapi/api
 import { requireScope } from '../../common/scopes.js';
 import { badSecretName } from '../../settings/secrets/secrets.dto.js';
 import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';
-import { CurrentSandbox, ActsForOwner, type SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
+import {
+  CurrentSandbox,
+  ActsForOwner,
+  noSandboxKey,
+  type SandboxKeyHolder,
+} from '../sandboxes/sandbox-key.guard.js';
 import {
   SandboxIdDto,
   SandboxSecretPathDto,
@@ -13,7 +18,7 @@ import {
   UserInfoDto,
   UserInfoQueryDto,
 } from './sandbox-settings.dto.js';
-import { noSandboxKey, sandboxOfAnother, SandboxSettingsService } from './sandbox-settings.service.js';
+import { sandboxOfAnother, SandboxSettingsService } from './sandbox-settings.service.js';
 
 const NO_KEY = thrown(
   noSandboxKey(),

@@ -22,7 +22,7 @@ import { SettingsRepository } from '../../settings/settings.repository.js';
 import { OutsideCredentials } from '../app-conversations/outside-credentials/outside-credentials.js';
 import { visibleSecrets } from '../app-conversations/start-task.entity.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
-import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
+import { noSandboxKey, type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
 import type { UserInfoDto } from './sandbox-settings.dto.js';
 
 /** Reads a user's settings and secrets for programs in the user's sandboxes. */
@@ -110,10 +110,6 @@ export class SandboxSettingsService {
   private async visible({ userId, sandboxId }: SandboxKeyHolder): Promise<SecretFilter> {
     return visibleSecrets(await this.starts.limitsInSandbox(userId, sandboxId));
   }
-}
-
-export function noSandboxKey(): DomainError {
-  return new DomainError('unauthorized', 'Unauthorized');
 }
 
 export function sandboxOfAnother(): DomainError {

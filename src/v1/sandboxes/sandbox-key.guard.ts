@@ -50,6 +50,11 @@ export class SandboxKeyQueries {
   }
 }
 
+export function noSandboxKey(): DomainError {
+  const text = 'Unauthorized: send the session_api_key of a running sandbox in the header X-Session-API-Key.';
+  return new DomainError('unauthorized', text);
+}
+
 interface SandboxRequest extends Request {
   sandbox?: SandboxKeyHolder;
 }
@@ -67,7 +72,7 @@ class SandboxKeyGuard implements CanActivate {
     const key = presentedKey(request.headers);
     const sandbox = key === null ? null : await this.find(key);
     if (!sandbox) {
-      throw new DomainError('unauthorized', 'Unauthorized');
+      throw noSandboxKey();
     }
     request.sandbox = sandbox;
     noteCaller(sandbox.userId, sandbox.sandboxId);

@@ -8,13 +8,14 @@ import { ConversationIdDto, EVENT_EXAMPLE } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import {
   CurrentSandbox,
+  noSandboxKey,
   SandboxAuthenticated,
   type SandboxKeyHolder,
 } from '../sandboxes/sandbox-key.guard.js';
 import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
 
 const PROBLEMS: DocumentedProblem[] = [
-  { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox' },
+  thrown(noSandboxKey(), 'No key of a sandbox'),
   thrown(unknownToSandbox(), 'No id of a conversation'),
   { status: 413, detail: 'The request body may have at most 32 MiB.' },
 ];

@@ -116,7 +116,7 @@ export function Editor({ automation, draft = EMPTY }: EditorProps) {
         {given.secrets === 'some' && <Checks legend="Which secrets" options={secrets} chosen={names} />}
         <CheckField {...FOLLOW} defaultChecked={Boolean(more.follow)} />
       </Section>
-      <Section title="Limits" lead="When it waits or stops. Clear a field for no limit.">
+      <Section title="Limits" lead="When it waits or stops. Without a budget or a time there is no limit.">
         <div className="columns">
           <NumberField label="Runs at a time" {...NUMBER} max={20} defaultValue={more.concurrency?.limit ?? 1} />
           <SelectField label="While it is busy" options={BUSY} defaultValue={more.concurrency?.when_busy} />
