@@ -29,6 +29,11 @@ class SharedRuntime extends Runtime {
       });
   }
 
+  /** What Jest's runner consists of: `expect` alone has forty files. The runner itself keeps the state of a file. */
+  requireInternalModule(from, name) {
+    return name ? createRequire(from)(name) : super.requireInternalModule(from, name);
+  }
+
   requireModuleOrMock(from, name) {
     if (name === '@jest/globals' || isBuiltin(name)) {
       return super.requireModuleOrMock(from, name);
