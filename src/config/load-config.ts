@@ -20,8 +20,8 @@ import { GithubAppConfig, standInGroups } from './github-app-config.js';
 import { OidcConfig } from './oidc-config.js';
 import { EgressConfig } from './egress-config.js';
 import { SandboxConfig } from './sandbox-config.js';
-import { misspeltVariables } from './misspelt-variables.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
+import { misspeltVariables } from '@slipway/configuration/misspelt-variables.js';
 import { problemsOf, readGroup, type Variable, variablesOf } from '@slipway/configuration/variables.js';
 
 type Variables = Readonly<Record<string, string>>;
@@ -75,7 +75,7 @@ export function unreadVariables(environment: NodeJS.ProcessEnv = process.env): s
     name,
     ...(isSecret ? [`${name}_FILE`] : []),
   ]);
-  return misspeltVariables(environment, known);
+  return misspeltVariables(environment, known, 'docs/configuration.md');
 }
 
 /** Reads the environment and, where it has no value, `.env` in the working directory. */

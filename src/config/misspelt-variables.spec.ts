@@ -12,7 +12,7 @@ it.each([
   ['ENTERPRISE_SSO_REALM', 'docs/configuration.md has all of them'],
 ])('%s: %s', (name, advice) => {
   expect(unreadVariables({ [name]: '1' })).toEqual([
-    `${name} is no variable of Slipway and has no effect: ${advice}`,
+    `${name} is no variable of this service and has no effect: ${advice}`,
   ]);
 });
 
