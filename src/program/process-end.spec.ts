@@ -1,9 +1,34 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { ConfigError } from '@slipway/common/errors/config.error.js';
-import { startFailureText } from './process-end.js';
+import { startFailureText, stopOnSignals } from './process-end.js';
 
 const listenError = (code: string, message: string): Error =>
   Object.assign(new Error(message), { code, syscall: 'listen' });
+
+it('ends at once on a second signal, the first process of a container too, which no signal of its own kills', () => {
+  const handlers = new Map<unknown, (signal: NodeJS.Signals) => void>();
+  jest.spyOn(process, 'on').mockImplementation((name, handler) => {
+    handlers.set(name, handler as (signal: NodeJS.Signals) => void);
+    return process;
+  });
+  const kill = jest.spyOn(process, 'kill').mockReturnValue(true);
+  const exit = jest.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
+  jest.useFakeTimers();
+  try {
+    const stop = (): Promise<void> => new Promise(() => undefined);
+    const logger = { log: jest.fn(), warn: jest.fn(), error: jest.fn() };
+    stopOnSignals({ stop } as never, { shutdownDelaySeconds: 0 }, logger);
+    handlers.get('SIGTERM')?.('SIGTERM');
+    expect(kill).not.toHaveBeenCalled();
+    jest.advanceTimersByTime(1_000);
+    handlers.get('SIGINT')?.('SIGINT');
+    expect(kill).toHaveBeenCalledWith(process.pid, 'SIGKILL');
+    expect(exit).toHaveBeenCalledWith(1);
+  } finally {
+    jest.useRealTimers();
+    jest.restoreAllMocks();
+  }
+});
 
 describe('startFailureText', () => {
   it.each([

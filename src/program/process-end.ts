@@ -54,9 +54,11 @@ export function stopOnSignals(
   process.on('SIGHUP', [0, 1, 2].some((descriptor) => isatty(descriptor)) ? stop : () => undefined);
 }
 
-/** Whatever the process is at: process.exit() waits for threads. */
+/** Whatever the process is at: process.exit() waits for threads. The first process of a container, as in ours, cannot kill itself. */
 function endAtOnce(): void {
   process.kill(process.pid, 'SIGKILL');
+  // oxlint-disable-next-line no-restricted-properties
+  process.exit(1);
 }
 
 /** Prints one line for each problem that an operator can fix, and the stack for everything else. */
