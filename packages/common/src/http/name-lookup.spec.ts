@@ -6,7 +6,7 @@ import { addressesOf, askNameServers } from './name-lookup.js';
 
 /** Of the fields of a message (RFC 1035, 4.1.1), and in front of a question. */
 const HEADER = 12;
-const [ANSWERED, UNKNOWN] = [0x8180, 0x8183];
+const [ANSWERED, FAILED, UNKNOWN] = [0x8180, 0x8182, 0x8183];
 /** Types of records, each with an address. */
 const RECORDS = new Map([
   [1, Buffer.from([93, 184, 216, 34])],
@@ -44,7 +44,17 @@ describe('name servers', () => {
     expect(await askNameServers('both.example.com', [server])).toEqual([four, six]);
     expect(await askNameServers('only4.example.com', [server])).toEqual([four]);
     expect(await askNameServers('only6.example.com', [server])).toEqual([six]);
-    await expect(askNameServers('none.example.com', [server])).rejects.toMatchObject({ code: 'ENOTFOUND' });
+  });
+
+  it.each([
+    ['there is no such name', 'none', 'ENOTFOUND'],
+    ['it has other records', 'only4-only6', 'ENOTFOUND'],
+    ['it has no address of one family, and the server fails for the other', 'fails6', 'EAI_AGAIN'],
+    ['no server can be asked', 'any', 'EAI_AGAIN'],
+  ])('say as the system does that %s', async (_why, name, code) => {
+    // There is none at the first port.
+    const servers = [name === 'any' ? '127.0.0.1:1' : server];
+    await expect(askNameServers(`${name}.example.com`, servers)).rejects.toMatchObject({ code });
   });
 
   it('that never answer for some names keep no other name waiting', async () => {
@@ -79,11 +89,12 @@ function answerTo(question: Buffer, name: string): Buffer {
   const type = question.readUInt16BE(end - 4);
   const record = RECORDS.get(type);
   const isKnown = !name.includes('none');
+  const fails = name.includes('fails6');
   const hasRecord =
-    isKnown && !(name.includes('only4') && type !== 1) && !(name.includes('only6') && type !== 28);
+    isKnown && !fails && !(name.includes('only4') && type !== 1) && !(name.includes('only6') && type !== 28);
   const header = Buffer.alloc(HEADER);
   question.copy(header, 0, 0, 2);
-  header.writeUInt16BE(isKnown ? ANSWERED : UNKNOWN, 2);
+  header.writeUInt16BE(fails && type === 28 ? FAILED : isKnown ? ANSWERED : UNKNOWN, 2);
   header.writeUInt16BE(1, 4);
   header.writeUInt16BE(record && hasRecord ? 1 : 0, 6);
   const told =

@@ -1,5 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { lookup, Resolver } from 'node:dns/promises';
+import { errorCode } from '../errors/error-message.js';
 import { isPublicHostName } from './address-rules.js';
 
 /** As {@link addressesOf}. */
@@ -20,7 +21,10 @@ export async function addressesOf(hostname: string, isOfOperator: boolean): Prom
     : await askNameServers(hostname);
 }
 
-/** @param servers by default those of the system, as they are now */
+/**
+ * @param servers by default those of the system, as they are now
+ * @throws Error with a code as the system's look-up has: ENOTFOUND, or EAI_AGAIN where no server could tell
+ */
 export async function askNameServers(
   hostname: string,
   servers?: readonly string[],
@@ -31,10 +35,19 @@ export async function askNameServers(
   }
   const [four, six] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
   if (four.status === 'rejected' && six.status === 'rejected') {
-    throw four.reason;
+    throw asOfSystem(hostname, [four.reason, six.reason]);
   }
   return [
     ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
     ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
   ];
+}
+
+/** Of a server that cannot be asked, c-ares says ECONNREFUSED, which would be read of the host. */
+function asOfSystem(hostname: string, reasons: readonly unknown[]): Error {
+  const codes = reasons.map(errorCode);
+  const isUnknown = codes.includes('ENOTFOUND') || codes.every((code) => code === 'ENODATA');
+  const code = isUnknown ? 'ENOTFOUND' : 'EAI_AGAIN';
+  const cause = reasons[codes.findIndex((each) => each !== 'ENODATA')];
+  return Object.assign(new Error(`query ${code} ${hostname}`, { cause }), { code, syscall: 'query' });
 }
