@@ -112,7 +112,7 @@ describe('RepositoryCheckout', () => {
         const tip = await strict.commit('octo/app', 'main', { 'README.md': 'hello' });
         await checkOut({
           url: `${strict.origin}/octo/app.git`,
-          credential: { ...PASSWORD, scheme: 'bearer' },
+          credential: { ...PASSWORD, bearer: `${strict.origin}/octo` },
         });
         expect(await inClone('rev-parse', 'HEAD')).toBe(tip);
       } finally {

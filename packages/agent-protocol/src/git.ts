@@ -11,12 +11,12 @@ export const branchSchema = z
 /** Credential helpers speak a line-based protocol. */
 const oneLine = z.string().refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters');
 
-/** `bearer`: shown as a token at once, since the server may refuse names and passwords; absent: as a password when asked. */
-const scheme = z.literal('bearer').optional();
-
 const httpUrl = z
   .url({ protocol: /^https?$/ })
   .refine((url) => new URL(url).username === '' && new URL(url).password === '', 'must not hold credentials');
+
+/** Below it the password is shown as a bearer token at once, since the server may refuse names and passwords; absent: when asked. */
+const bearer = httpUrl.optional();
 
 const gitIdentitySchema = z.object({ name: oneLine.min(1).max(200), email: oneLine.min(1).max(320) });
 
@@ -32,7 +32,7 @@ export const gitAccessSchema = z.object({
       origin: httpUrl.transform((url) => new URL(url).origin),
       username: oneLine,
       password: oneLine.min(1),
-      scheme,
+      bearer,
       /** It is for this address alone, and never for tools. Absent: for all of the server. */
       repository: httpUrl.optional(),
     }),
@@ -67,7 +67,7 @@ export const gitPrepareSchema = z.object({
     .nullish(),
   username: oneLine.nullable(),
   password: oneLine.nullable(),
-  scheme,
+  bearer,
   identity: gitIdentitySchema.nullable(),
   /** Only submodules at the origin of the address, with the same credentials. */
   submodules: z.boolean().nullish(),
@@ -93,7 +93,7 @@ export const gitPushSchema = z.object({
   to: httpUrl.nullish(),
   username: oneLine.nullable(),
   password: oneLine.nullable(),
-  scheme,
+  bearer,
 });
 
 export type PushRequest = z.infer<typeof gitPushSchema>;

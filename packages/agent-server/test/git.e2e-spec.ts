@@ -76,7 +76,7 @@ describe('POST /api/git/prepare', () => {
     const strict = await startGitHttpServer((presented) => presented === TOKEN);
     try {
       await strict.commit('team/project', 'main', { 'a.txt': 'a' });
-      const bearer = { url: `${strict.origin}/team/project.git`, scheme: 'bearer' };
+      const bearer = { url: `${strict.origin}/team/project.git`, bearer: `${strict.origin}/team` };
       expect(await prepare('strict', { ...bearer, new_branch: 'work' })).toMatchObject({ ok: true });
       expect(await git('strict', 'config', '--list')).not.toContain(TOKEN);
       await git('strict', 'commit', '-q', '--allow-empty', '-m', 'b');

@@ -265,8 +265,8 @@ export function withoutCommands(text: string): string {
 export interface GitCredential {
   username: string;
   password: string;
-  /** Where the server may take no password: it is sent as a bearer token at once. */
-  scheme?: 'bearer';
+  /** Where the server may take no password: below this address it is sent as a bearer token at once. */
+  bearer?: string;
 }
 
 /** How to find one change request or issue in the REST API, in the words of its users. */

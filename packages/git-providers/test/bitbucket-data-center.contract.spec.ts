@@ -41,7 +41,8 @@ describeGitProvider('Bitbucket Data Center', openHarness, {
   follow: { shaLength: 40, mayWrite: false, logs: false, statuses: true, requestsForTwelve: 49 },
   clone: {
     url: (origin) => `${origin}/scm/octo/app.git`,
-    credential: { username: 'mona', scheme: 'bearer' },
+    credential: { username: 'mona' },
+    bearer: (origin) => `${origin}/scm`,
   },
 });
 

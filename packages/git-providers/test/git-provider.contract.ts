@@ -69,9 +69,10 @@ export function describeAccess(
     });
 
     it('tells user name and password', async () => {
-      const { provider, call } = await open();
-      const { credential, token = call.token } = capabilities.clone;
-      expect(await provider.gitCredential(call)).toEqual({ password: call.token, ...credential });
+      const { provider, call, server } = await open();
+      const { credential, bearer, token = call.token } = capabilities.clone;
+      const shown = { password: call.token, ...credential, bearer: bearer?.(server.origin) };
+      expect(await provider.gitCredential(call)).toEqual(shown);
       expect(await provider.apiToken(call)).toBe(token);
     });
   });

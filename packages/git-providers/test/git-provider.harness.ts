@@ -64,7 +64,12 @@ export interface GitProviderCapabilities {
    * Where git finds `octo/app` (the fake is at `origin`), what it authenticates with beside the user's token, and the
    * token of the API where that is another one.
    */
-  clone: { url: (origin: string) => string; credential: Partial<GitCredential>; token?: string };
+  clone: {
+    url: (origin: string) => string;
+    credential: Partial<GitCredential>;
+    bearer?: (origin: string) => string;
+    token?: string;
+  };
   /** What the host tells of followed change requests. */
   follow: {
     /** Digits of a commit. */

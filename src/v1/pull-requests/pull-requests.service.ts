@@ -190,7 +190,7 @@ export class PullRequestsService {
       ...(to !== null && { to: access.url }),
       username: access.credential?.username ?? null,
       password: await concealer.text(access.credential?.password ?? null, [access.url]),
-      scheme: access.credential?.scheme,
+      bearer: access.credential?.bearer,
     });
   }
 

@@ -37,12 +37,12 @@ it('gives each server its own credentials', () => {
   }
 });
 
-it('shows bearer tokens to their server alone, and none of those before', () => {
+it('shows bearer tokens to their repositories alone, and none of those before', () => {
   const [first, second] = ['one', 'two'].map((password) => ({
     origin: 'https://git.example',
     username: 'b',
     password,
-    scheme: 'bearer' as const,
+    bearer: 'https://git.example/bitbucket/scm',
   }));
   const variables = gitVariables({
     credentials: [...CREDENTIALS, ...(first && second ? [first, second] : [])],
@@ -53,9 +53,12 @@ it('shows bearer tokens to their server alone, and none of those before', () => 
       encoding: 'utf8',
       env: { PATH: process.env['PATH'], GIT_CONFIG_GLOBAL: '/dev/null', ...variables },
     });
-  expect(headers('https://git.example/scm/a/b.git')).toBe('http.extraheader Authorization: Bearer two\n');
-  expect(headers('https://git.example/rest/git-lfs/storage/a/b/c')).toBe('http.extraheader \n');
-  expect(() => headers('https://github.com/a/b.git')).toThrow('Command failed');
+  const shown = 'http.extraheader Authorization: Bearer two\n';
+  expect(headers('https://git.example/bitbucket/scm/a/b.git')).toBe(shown);
+  // Git LFS adds headers to that which Data Center gives it for its files; another program may be beside it.
+  for (const other of ['git.example/bitbucket/rest/git-lfs/storage/a/b/c', 'git.example/gitlab/a.git']) {
+    expect(() => headers(`https://${other}`)).toThrow('Command failed');
+  }
 });
 
 it('configures the user, and adds settings', () => {

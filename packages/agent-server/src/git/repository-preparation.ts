@@ -329,9 +329,9 @@ export function repositoryCredentials({
   url,
   username,
   password,
-  scheme,
-}: Pick<PrepareRequest, 'url' | 'username' | 'password' | 'scheme'>): GitServerCredential[] {
+  bearer,
+}: Pick<PrepareRequest, 'url' | 'username' | 'password' | 'bearer'>): GitServerCredential[] {
   return url === null || password === null
     ? []
-    : [{ origin: new URL(url).origin, username: username ?? '', password, scheme }];
+    : [{ origin: new URL(url).origin, username: username ?? '', password, bearer }];
 }

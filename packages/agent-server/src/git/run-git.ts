@@ -187,11 +187,11 @@ export function gitVariables(
   { credentials, identity }: Pick<GitAccess, 'credentials' | 'identity'>,
   settings: readonly [string, string][] = [],
 ): Record<string, string> {
-  const helpers = credentials.flatMap(({ origin, password, scheme }, index): [string, string][] => [
+  const helpers = credentials.flatMap(({ origin, password, bearer }, index): [string, string][] => [
     // An empty helper drops those before it, our own for the same server included: the last one given counts.
     [`credential.${origin}.helper`, ''],
     [`credential.${origin}.helper`, helperFor(index)],
-    ...(scheme === 'bearer' ? bearerHeaders(origin, password) : []),
+    ...(bearer === undefined ? [] : bearerHeader(bearer, password)),
   ]);
   const names = Object.entries(identity ?? {}).map(([name, value]): [string, string] => [
     `user.${name}`,
@@ -204,12 +204,12 @@ export function gitVariables(
   return { ...configVariables([...settings, ...helpers, ...names]), ...Object.fromEntries(values) };
 }
 
-/** Empty ones drop those before them, too; Git LFS would add ours to what Data Center gives it for its files. */
-function bearerHeaders(origin: string, token: string): [string, string][] {
+/** An empty one drops those before it, too. */
+function bearerHeader(address: string, token: string): [string, string][] {
+  const name = `http.${address}.extraHeader`;
   return [
-    [`http.${origin}.extraHeader`, ''],
-    [`http.${origin}.extraHeader`, `Authorization: Bearer ${token}`],
-    [`http.${origin}/rest/.extraHeader`, ''],
+    [name, ''],
+    [name, `Authorization: Bearer ${token}`],
   ];
 }
 

@@ -171,11 +171,13 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
 
   /**
    * A token replaces the password of its own user only (Atlassian, "HTTP access tokens"), so the server is asked. Since 10.0
-   * it takes no Basic authentication by default (https://github.com/atlassian/data-center-helm-charts/pull/1101).
+   * it takes no Basic authentication by default (https://github.com/atlassian/data-center-helm-charts/pull/1101). The header is for
+   * repositories alone: Git LFS would add it to the one that the server gives it for a file, which is elsewhere, and the
+   * server may share its origin.
    */
   async gitCredential(call: ProviderCall): Promise<GitCredential> {
     const username = await this.clientFor(call).userName();
-    return { username, password: call.token, scheme: 'bearer' };
+    return { username, password: call.token, bearer: `${this.serverOf(call.host)}/scm` };
   }
 
   /** The filter finds names that begin with the text, too. */

@@ -77,7 +77,7 @@ export class RepositoryCheckout {
         ...(plan.noPush !== undefined && { no_push: plan.noPush }),
         username: plan.credential?.username ?? null,
         password: plan.credential?.password ?? null,
-        scheme: plan.credential?.scheme,
+        bearer: plan.credential?.bearer,
         identity: plan.identity,
         submodules: plan.submodules,
         lfs: plan.lfs,
@@ -201,8 +201,8 @@ export function committerCommands(identity: GitIdentity | null): string[] {
 /** Reads user name and password from the environment of this one command. */
 const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
 
-function bearerHeader(url: string): string {
-  const key = shellQuote(`http.${new URL(url).origin}.extraHeader`);
+function bearerHeader(address: string): string {
+  const key = shellQuote(`http.${address}.extraHeader`);
   return `export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=${key} GIT_CONFIG_VALUE_0="Authorization: Bearer $SLIPWAY_GIT_PASSWORD"`;
 }
 
@@ -247,7 +247,7 @@ function cloneScript(
           `{ IFS= read -r SLIPWAY_GIT_USERNAME; IFS= read -r SLIPWAY_GIT_PASSWORD; } <${shellQuote(secretFile)}`,
           `rm -f ${shellQuote(secretFile)}`,
           'export SLIPWAY_GIT_USERNAME SLIPWAY_GIT_PASSWORD',
-          ...(credential?.scheme === undefined ? [] : [bearerHeader(url)]),
+          ...(credential?.bearer === undefined ? [] : [bearerHeader(credential.bearer)]),
         ]),
     'export GIT_TERMINAL_PROMPT=0 LC_ALL=C',
     `[ -e ${target}/.git ] && exit 0`,
