@@ -75,6 +75,19 @@ export abstract class ChangeRequestHost<Client> implements ChangeRequests {
         reason: 'the repository has no default branch: name the target branch',
       });
     }
+    try {
+      return await this.findOrCreate(request, targetBranch);
+    } catch (error) {
+      const { call, timing } = this.waiting;
+      if (!mayMissPush(error) || timing.now() + PUSH_MS >= call.deadlineAt) {
+        throw error;
+      }
+      await timing.delay(PUSH_MS, call.signal);
+      return await this.findOrCreate(request, targetBranch);
+    }
+  }
+
+  private async findOrCreate(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     const existing = await this.findOpen(request, targetBranch);
     if (existing) {
       return existing;
@@ -86,12 +99,7 @@ export abstract class ChangeRequestHost<Client> implements ChangeRequests {
       if (meanwhile) {
         return meanwhile;
       }
-      const { call, timing } = this.waiting;
-      if (!mayMissPush(error) || timing.now() + PUSH_MS >= call.deadlineAt) {
-        throw error;
-      }
-      await timing.delay(PUSH_MS, call.signal);
-      return await this.create(request, targetBranch);
+      throw error;
     }
   }
 }

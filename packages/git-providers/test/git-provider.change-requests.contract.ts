@@ -146,6 +146,16 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
       expect(server.requests.filter(isCreation)).toHaveLength(2);
     });
 
+    it('finds what was opened although the answer was lost to the second time, too', async () => {
+      const { ask, world, server } = await open();
+      Object.assign(world.repositories.find(({ name }) => name === 'octo/app') ?? {}, { missesPush: 1 });
+      const isSecond = (): boolean => server.requests.filter(isCreation).length === 2;
+      const opens = opening(world);
+      server.injectFault({ kind: 'reset' }, { match: (request) => isSecond() && opens(request) });
+      expect(await ask()).toEqual(lastOf(world));
+      expect(server.requests.filter(isCreation)).toHaveLength(2);
+    });
+
     it('asks again for what only reads', async () => {
       const { ask, world, server } = await open();
       server.injectFault({ kind: 'status', status: 502 }, { times: 1 });
