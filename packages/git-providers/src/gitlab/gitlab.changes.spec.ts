@@ -121,6 +121,13 @@ describe('followed merge requests', () => {
             note('7', { maxAccessLevelOfAuthor: null }),
             note('8', { author: bot, maxAccessLevelOfAuthor: 'Guest' }),
             note('9', { author: bot, maxAccessLevelOfAuthor: null }),
+            ...[true, false].map((isBot) =>
+              note(isBot ? '10' : '11', {
+                author: { username: 'GitLabDuo', bot: isBot },
+                maxAccessLevelOfAuthor: null,
+                createdAt: '2026-11-21T12:00:10Z',
+              }),
+            ),
           ),
           discussion('../../x', note('4')),
           discussion('abc2', note('5/notes')),
@@ -136,8 +143,10 @@ describe('followed merge requests', () => {
       { id: '8', isBot: true },
       // The account of a stranger's token is a stranger.
       { id: '9', isBot: false, mayWrite: false },
+      { id: '10', isBot: true },
+      { id: '11', isBot: false, mayWrite: false },
     ]);
-    expect([comments.length, truncated]).toEqual([7, true]);
+    expect([comments.length, truncated]).toEqual([9, true]);
   });
 
   it.each([

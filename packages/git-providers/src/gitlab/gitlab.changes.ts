@@ -52,6 +52,8 @@ const PAGE_SIZE = 100;
 const BATCH = { batch: 3, pageSize: 50 };
 const WRITERS: readonly (string | null)[] = ['Owner', 'Maintainer', 'Developer'];
 const MEMBERS: readonly (string | null)[] = [...WRITERS, 'Reporter', 'Planner', 'Guest'];
+/** GitLab's own reviewer, which is a member of no project; accounts of tokens have names of another form. */
+const REVIEWER = 'GitLabDuo';
 /** Manual jobs wait for a person, and the pipeline does not wait for them. */
 const PASSED: readonly (string | null)[] = ['SUCCESS', 'SKIPPED', 'MANUAL'];
 const FAILED: readonly (string | null)[] = ['FAILED', 'CANCELED'];
@@ -273,7 +275,7 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           author: author.username ?? 'ghost',
           own: author.username === user,
           // Anybody can have a token of a project of theirs, whose account may comment in all public ones.
-          isBot: author.bot && MEMBERS.includes(maxAccessLevelOfAuthor),
+          isBot: author.bot && (author.username === REVIEWER || MEMBERS.includes(maxAccessLevelOfAuthor)),
           mayWrite: WRITERS.includes(maxAccessLevelOfAuthor),
           body,
           path: position.filePath,
