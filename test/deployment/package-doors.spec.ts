@@ -32,6 +32,17 @@ describe('package.json', () => {
     expect(importedBy(`packages/${name}`)).toEqual(dependenciesOf(`packages/${name}`).toSorted());
   });
 
+  it('makes no circle of packages', () => {
+    let left = packages;
+    const below = (name: string): string[] =>
+      dependenciesOf(`packages/${name}`).filter((each) => left.some((other) => each === `@slipway/${other}`));
+    while (left.some((name) => below(name).length === 0)) {
+      left = left.filter((name) => below(name).length > 0);
+    }
+
+    expect(left).toEqual([]);
+  });
+
   it('of the service names what its sources import', () => {
     expect(importedBy('.')).toEqual(
       importedBy('.').filter((imported) => dependenciesOf('.').includes(imported)),
