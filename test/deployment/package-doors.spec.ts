@@ -32,6 +32,12 @@ describe('package.json', () => {
     expect(importedBy(`packages/${name}`)).toEqual(dependenciesOf(`packages/${name}`).toSorted());
   });
 
+  it.each(packages)('of %s is there when an image installs what packages need', (name) => {
+    expect(readFileSync(path.join(ROOT, 'Dockerfile'), 'utf8')).toContain(
+      `\nCOPY packages/${name}/package.json packages/${name}/\n`,
+    );
+  });
+
   it('makes no circle of packages', () => {
     let left = packages;
     const below = (name: string): string[] =>
