@@ -9,8 +9,9 @@ const ROOT = path.resolve(import.meta.dirname, '../..');
 const IMPORTED = /^\s*(?:import|export|\}).*?\bfrom '([^'.][^']*)'|\bimport\(?\s*'([^'.][^']*)'/gm;
 const NEST = ['@nestjs/common', '@nestjs/core', '@nestjs/swagger'];
 
-const dependenciesOf = (folder: string): string[] =>
-  Object.keys(JSON.parse(readFileSync(path.join(ROOT, folder, 'package.json'), 'utf8')).dependencies);
+const manifest = (folder: string): Record<'dependencies' | 'devDependencies', Record<string, string>> =>
+  JSON.parse(readFileSync(path.join(ROOT, folder, 'package.json'), 'utf8'));
+const dependenciesOf = (folder: string): string[] => Object.keys(manifest(folder).dependencies);
 const packages = globSync('packages/*', { cwd: ROOT }).map((folder) => path.basename(folder));
 /** It knows the service by its public API, and no package at all. */
 const withDoors = packages.filter((name) => name !== 'console').toSorted();
@@ -36,6 +37,13 @@ describe('package.json', () => {
     expect(readFileSync(path.join(ROOT, 'Dockerfile'), 'utf8')).toContain(
       `\nCOPY packages/${name}/package.json packages/${name}/\n`,
     );
+  });
+
+  // npm leaves what is a devDependency of the root out of the SBOM and out of what is audited, with all that it brings.
+  it('of the service has nothing that a package needs among its devDependencies', () => {
+    const needed = packages.flatMap((name) => dependenciesOf(`packages/${name}`));
+
+    expect(Object.keys(manifest('.').devDependencies).filter((name) => needed.includes(name))).toEqual([]);
   });
 
   it('makes no circle of packages', () => {
