@@ -1,4 +1,6 @@
+import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import path from 'node:path';
 
 export const shared = {
   // Packages and sources are loaded once for each worker, not for each file (docs/adr/0017).
@@ -10,24 +12,11 @@ export const shared = {
   // Changes anywhere are seen; `testRegex` says which tests a project has.
   roots: [
     '<rootDir>/src',
-    '<rootDir>/packages/agent-client/src',
-    '<rootDir>/packages/agent-protocol/src',
-    '<rootDir>/packages/agent-server',
-    '<rootDir>/packages/api/src',
-    '<rootDir>/packages/common/src',
-    '<rootDir>/packages/configuration/src',
-    '<rootDir>/packages/database',
-    '<rootDir>/packages/egress-proxy',
-    '<rootDir>/packages/egress-rules/src',
-    '<rootDir>/packages/embedded-postgres/src',
-    '<rootDir>/packages/git-providers',
-    '<rootDir>/packages/models/src',
-    '<rootDir>/packages/reverse-proxy/src',
-    '<rootDir>/packages/settings/src',
-    '<rootDir>/packages/sandboxes/src',
-    '<rootDir>/packages/telemetry/src',
-    '<rootDir>/packages/tool-servers/src',
     '<rootDir>/test',
+    ...globSync('packages/*', { cwd: import.meta.dirname })
+      // It has tests of its own, in a browser.
+      .filter((name) => path.basename(name) !== 'console')
+      .map((name) => `<rootDir>/packages/${path.basename(name)}`),
   ],
   // Tests themselves are compiled to CommonJS (docs/adr/0002).
   transform: {

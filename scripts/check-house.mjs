@@ -351,10 +351,9 @@ function unboundedParsers() {
   ];
 }
 
-/** What Nest injects; a class that needs more does two things. */
+/** What a constructor is given, by Nest or for a class of a package by its user; one that needs more does two things. */
 function dependencies() {
   const counted = classes()
-    .filter(({ node }) => decoratorNames(node).length > 0)
     .map(({ file, node }) => ({
       name: `${node.name?.text} (${file.name})`,
       count: node.members.find(ts.isConstructorDeclaration)?.parameters.length ?? 0,

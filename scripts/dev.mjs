@@ -2,6 +2,7 @@
 // embedded database, which so outlives restarts. Types are checked beside it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { globSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { watch } from 'chokidar';
@@ -14,28 +15,12 @@ COMMAND_LINES['scripts/dev.mjs'].parse();
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Editors save in several steps. */
 const SETTLE_MS = 50;
-const FOLDERS = [
-  'src',
-  ...[
-    'api',
-    'common',
-    'agent-client',
-    'agent-protocol',
-    'agent-server',
-    'configuration',
-    'database',
-    'egress-proxy',
-    'egress-rules',
-    'embedded-postgres',
-    'git-providers',
-    'models',
-    'reverse-proxy',
-    'settings',
-    'sandboxes',
-    'telemetry',
-    'tool-servers',
-  ].map((name) => `packages/${name}/src`),
-];
+/** What runs in sandboxes or beside them is bundled; the service loads its sources. */
+const BUNDLED = ['agent-protocol', 'agent-server', 'common', 'egress-proxy'].map(
+  (name) => `packages/${name}/src`,
+);
+/** The console has a server of its own. */
+const FOLDERS = globSync('{src,packages/*/src}', { cwd: root, exclude: ['packages/console'] });
 const RECORD = 'node_modules/.cache/slipway-typescript/dev.tsbuildinfo';
 const TYPE_CHECK = [
   '--noEmit',
@@ -92,7 +77,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 async function restart() {
   const folders = [...changed];
   changed.clear();
-  const isBundled = folders.some((folder) => folder !== 'src');
+  const isBundled = folders.some((folder) => BUNDLED.includes(folder));
   if (folders.length === 0 || isEnding || (isBundled && !(await bundleAgentServer()))) {
     return;
   }

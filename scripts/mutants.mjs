@@ -25,10 +25,16 @@ const agentTests = (names) =>
 const FOLDERS = [
   { folder: 'src/suggested-tasks', tests: ['src/suggested-tasks/', 'test/suggested-tasks/'] },
   { folder: 'src/follow', tests: ['src/follow/', 'test/follow/'] },
-  ...['src/settings', 'packages/settings/src', 'packages/tool-servers/src'].map((folder) => ({
-    folder,
-    tests: ['src/settings/', '(?:settings|tool-servers)/src/', 'test/settings/'],
-  })),
+  ...['src/settings', ...['models', 'settings', 'tool-servers'].map((name) => `packages/${name}/src`)].map(
+    (folder) => ({
+      folder,
+      tests: ['src/settings/', '(?:models|settings|tool-servers)/src/', 'test/settings/'],
+    }),
+  ),
+  {
+    folder: 'packages/egress-rules/src',
+    tests: ['egress-rules/src/', 'test/settings/.*secrets', 'test/sandboxes/.*(?:egress|outside)'],
+  },
   ...['src/git-providers', 'packages/git-providers/src'].map((folder) => ({
     folder,
     tests: ['src/git-providers/', ...hostTests('gitlab'), 'test/settings/.*(?:secrets|tokens)'],
