@@ -49,6 +49,14 @@ describe('AppLogger', () => {
     ]);
   });
 
+  it('leaves to the caller what Nest prints and then throws', () => {
+    const logger = new AppLogger({ level: 'debug', format: 'json' });
+    logger.error(new Error('SANDBOX_EGRESS: its rules are wrong'), undefined, 'ExceptionHandler');
+    logger.error('a second error', undefined, 'Tasks');
+
+    expect(parsed()).toEqual([expect.objectContaining({ message: 'a second error' })]);
+  });
+
   it('begins a line for people with the time, then says what happened', () => {
     const logger = new AppLogger({ level: 'info', format: 'pretty' });
     logger.log('listening', { port: 3000 }, 'Service');

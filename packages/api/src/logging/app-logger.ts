@@ -35,6 +35,9 @@ const CHATTER = new Set([
   'RoutesResolver',
 ]);
 
+/** Nest prints what it then throws, with a stack; who called it reports that in words for operators. */
+const REPORTED_BY_CALLER = 'ExceptionHandler';
+
 /** The last lines of this process, oldest first, for operators who ask what happened. */
 const recentLines: string[] = [];
 const MAX_RECENT_LINES = 200;
@@ -95,7 +98,8 @@ export class AppLogger extends ConsoleLogger {
 
   protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {
     const [messages, context, level, stream, stack, params] = args;
-    if (level === 'log' && CHATTER.has(context ?? '') && !this.isLevelEnabled('debug')) {
+    const isChatter = level === 'log' && CHATTER.has(context ?? '');
+    if (context === REPORTED_BY_CALLER || (isChatter && !this.isLevelEnabled('debug'))) {
       return;
     }
     const members = this.options.json === true ? {} : contextMembers();
