@@ -56,6 +56,7 @@ import { PendingMessage, PendingMessageRepository } from './pending/pending-mess
 import { PendingMessagesService } from './pending/pending-messages.service.js';
 import { PendingMessagesWorker } from './pending/pending-messages.worker.js';
 import { ModelSwitchService } from './model-switch.service.js';
+import { RunningConversations } from './running-conversations.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
 import { StartTaskRepository } from './start-task.repository.js';
@@ -118,6 +119,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationPresenter,
     DownloadSender,
     ConversationActionsService,
+    RunningConversations,
     ConversationWorkspaceService,
     OperatorSkills,
     ConversationTitlesService,
@@ -179,6 +181,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     OutsideCredentials,
     OwnToolServer,
     PendingMessagesService,
+    RunningConversations,
     RepositoryHosts,
     StartTaskQueries,
     StartTaskRepository,

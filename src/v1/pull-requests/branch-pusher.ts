@@ -4,8 +4,8 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
 import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
-import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
 import { OutsideCredentials } from '../app-conversations/outside-credentials/outside-credentials.js';
+import { RunningConversations } from '../app-conversations/running-conversations.js';
 import type { StartTask } from '../app-conversations/start-task.entity.js';
 import { pushedFork } from '../app-conversations/work-places/work-place.js';
 import { requirePushable, WorkPlaces } from '../app-conversations/work-places/work-places.service.js';
@@ -31,7 +31,7 @@ type Pushed = GitPushResponse | null;
 @Injectable()
 export class BranchPusher {
   constructor(
-    private readonly actions: ConversationActionsService,
+    private readonly running: RunningConversations,
     private readonly places: WorkPlaces,
     private readonly repositories: RepositoryAccessService,
     private readonly outside: OutsideCredentials,
@@ -41,13 +41,13 @@ export class BranchPusher {
   /**
    * Resumes the sandbox, and pushes to a fork of the user's what may not be pushed to the repository.
    * @returns the branch, unless the agent server does not say, and the fork that has it
-   * @throws DomainError conflict when it cannot be pushed; what `ConversationActionsService.change` throws
+   * @throws DomainError conflict when it cannot be pushed; what `RunningConversations.change` throws
    */
   async push(planned: PlannedPush): Promise<{ branch: string | null; fork: string | null }> {
     const { id, userId, repository, start } = planned;
     const place = start?.request.work_place;
     requirePushable(repository, place);
-    await this.actions.wake(userId, id, 'a pull request');
+    await this.running.wake(userId, id, 'a pull request');
     const details = { repository };
     const pushing = { fork: pushedFork(place) };
     const pushed = await this.audited(planned, details, async (target) => {
@@ -79,7 +79,7 @@ export class BranchPusher {
   ): Promise<Pushed> {
     const pushing: { result: Pushed } = { result: null };
     const entry = { action: 'conversation.open_pull_request', details } as const;
-    await this.actions.change(userId, id, entry, async (target) => {
+    await this.running.change(userId, id, entry, async (target) => {
       pushing.result = await push(target);
     });
     if (pushing.result?.ok === false) {
