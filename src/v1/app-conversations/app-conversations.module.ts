@@ -40,6 +40,7 @@ import { ConversationResumeWorker } from './conversation-resume.worker.js';
 import { ConversationTitlesService } from './conversation-titles.service.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
+import { ConversationExport } from './conversation-export.js';
 import { ConversationHandOverService } from './conversation-hand-over.service.js';
 import { ConversationMetrics } from './conversation.metrics.js';
 import { ConversationQueries } from './conversation.queries.js';
@@ -112,6 +113,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
   providers: [
     // Actions of users.
     ConversationsService,
+    ConversationExport,
     ConversationRepository,
     FollowedPullRequestRepository,
     ConversationQueries,
