@@ -22,6 +22,8 @@ import { FollowedPullRequest } from './followed/followed-pull-request.entity.js'
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
+import { CredentialsBuilder } from './agent-request/credentials.builder.js';
+import { GitAccessReader } from './agent-request/git-access.reader.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
 import { OwnToolServer } from './agent-request/own-tool-server.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
@@ -140,9 +142,11 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     // Starts, and requests for agents.
     AbandonedStartsReaper,
     AgentInputsReader,
+    GitAccessReader,
     AgentRequestBuilder,
     AwaitSandboxStep,
     BeginConversationStep,
+    CredentialsBuilder,
     ConversationStarter,
     Delegation,
     AcpAgents,
