@@ -14,6 +14,7 @@ import { IdempotencyModule } from '../idempotency/idempotency.service.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { OperatorSkills } from '../skills/operator-skills.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { ConversationAdopter } from './adoption/conversation.adopter.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
 import { ChangesKeeper } from './kept-changes/changes.keeper.js';
 import { FileLists } from './kept-changes/file-lists.js';
@@ -136,6 +137,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     CredentialRefreshService,
     ModelSwitchService,
     ConversationAdoptionService,
+    ConversationAdopter,
     PendingMessageRepository,
     PendingMessagesService,
     PendingMessagesWorker,
