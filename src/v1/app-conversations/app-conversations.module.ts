@@ -48,6 +48,7 @@ import { ConversationHandOverService } from './conversation-hand-over.service.js
 import { ConversationMetrics } from './conversation.metrics.js';
 import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository, RemovedConversation } from './conversation.repository.js';
+import { ConversationRestorer } from './conversation.restorer.js';
 import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { AgentKeysReader } from './outside-credentials/agent-keys.reader.js';
@@ -134,6 +135,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationHandOverService,
     KeptChangesRepository,
     ConversationResumeWorker,
+    ConversationRestorer,
     CredentialRefreshService,
     ModelSwitchService,
     ConversationAdoptionService,
