@@ -17,6 +17,7 @@ import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdopter } from './adoption/conversation.adopter.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
 import { ChangesKeeper } from './kept-changes/changes.keeper.js';
+import { ChangesReader } from './kept-changes/changes.reader.js';
 import { FileLists } from './kept-changes/file-lists.js';
 import { KeptChanges, KeptChangesRepository } from './kept-changes/kept-changes.repository.js';
 import { FollowedPullRequest } from './followed/followed-pull-request.entity.js';
@@ -131,6 +132,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationTitlesService,
     ConversationMetrics,
     ChangesKeeper,
+    ChangesReader,
     FileLists,
     ConversationHandOverService,
     KeptChangesRepository,
