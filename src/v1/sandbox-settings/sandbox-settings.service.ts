@@ -5,14 +5,12 @@ import { MASK } from '@slipway/common/secret-mask.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { type StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/settings.dto.js';
-import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
 import { exposedServers } from '@slipway/tool-servers/listed-servers.js';
-import type { StoredMcpConfigDto } from '@slipway/tool-servers/mcp-config.dto.js';
+import { namedServers } from '@slipway/tool-servers/named-servers.js';
 import { type NestedSettings, toShownNestedSettingsDto } from '../../settings/nested/nested-settings.dto.js';
 import { masked } from '@slipway/settings/nested-settings.js';
 import { NestedSettingsService } from '../../settings/nested/nested-settings.service.js';
 import type { SettingsKeys } from '@slipway/settings/settings-row.js';
-import { SettingsRepository } from '../../settings/settings.repository.js';
 import { noSandboxKey, SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
 import type { UserInfoDto } from './sandbox-settings.dto.js';
 
@@ -20,8 +18,6 @@ import type { UserInfoDto } from './sandbox-settings.dto.js';
 @Injectable()
 export class SandboxSettingsService {
   constructor(
-    private readonly settings: SettingsRepository,
-    private readonly mcpConfigs: McpConfigRepository,
     private readonly sandboxKeys: SandboxKeyQueries,
     private readonly audit: AuditRepository,
     private readonly dataSource: DataSource,
@@ -30,7 +26,7 @@ export class SandboxSettingsService {
 
   /** The user's settings with all secrets masked. */
   async userInfo(userId: string): Promise<UserInfoDto> {
-    return toUserInfoDto(userId, await this.nested.find(userId), null);
+    return toUserInfoDto(userId, await this.nested.find(userId), false);
   }
 
   /**
@@ -45,11 +41,7 @@ export class SandboxSettingsService {
     if (sandbox.userId !== userId) {
       throw sandboxOfAnother();
     }
-    const [settings, { keys }, mcpConfig] = await Promise.all([
-      this.nested.find(userId),
-      this.settings.loadWithKeys(userId),
-      this.mcpConfigs.read(userId),
-    ]);
+    const settings = await this.nested.find(userId);
     // The entry comes first: no key is shown in clear without one.
     await this.dataSource.transaction((manager) =>
       this.audit.append(manager, {
@@ -59,8 +51,7 @@ export class SandboxSettingsService {
         details: { sandbox_id: sandbox.sandboxId, ...sandbox.cause },
       }),
     );
-    const exposed = { keys, mcpConfig: mcpConfig && exposedServers(mcpConfig) };
-    return toUserInfoDto(userId, settings, exposed);
+    return toUserInfoDto(userId, settings, true);
   }
 }
 
@@ -68,21 +59,16 @@ export function sandboxOfAnother(): DomainError {
   return new DomainError('forbidden', 'The sandbox belongs to another user.');
 }
 
-interface ExposedSecrets {
-  keys: SettingsKeys;
-  mcpConfig: StoredMcpConfigDto | null;
-}
-
-function toUserInfoDto(id: string, settings: NestedSettings, exposed: ExposedSecrets | null): UserInfoDto {
+function toUserInfoDto(id: string, settings: NestedSettings, isExposed: boolean): UserInfoDto {
   const { row, details, inClear, mcpServers, profiles, activeProfile } = settings;
   const flat: Omit<StoredSettingsDto, keyof SettingsKeys> = toStoredSettingsDto(row);
   const shown = toShownNestedSettingsDto(settings);
   const keyOf = (name: keyof SettingsKeys): string | null =>
-    exposed ? exposed.keys[name] : row[`${name}_set`] ? MASK : null;
+    isExposed ? inClear.keys[name] : row[`${name}_set`] ? MASK : null;
   // The stored members stand over their masks.
-  const agent = exposed ? mergePatch(shown.agent_settings, details.agent) : shown.agent_settings;
+  const agent = isExposed ? mergePatch(shown.agent_settings, details.agent) : shown.agent_settings;
   const configOf = (config: JsonObject): unknown =>
-    exposed ? { ...config } : masked({ llm: config })['llm'];
+    isExposed ? { ...config } : masked({ llm: config })['llm'];
   return {
     id,
     ...flat,
@@ -90,14 +76,14 @@ function toUserInfoDto(id: string, settings: NestedSettings, exposed: ExposedSec
     llm_api_key: keyOf('llm_api_key'),
     search_api_key: keyOf('search_api_key'),
     sandbox_api_key: keyOf('sandbox_api_key'),
-    mcp_config: exposed ? exposed.mcpConfig : row.mcp_config,
+    mcp_config: isExposed ? inClear.toolServers && exposedServers(inClear.toolServers) : row.mcp_config,
     agent_settings: {
       ...agent,
       llm: {
         ...(isJsonObject(agent['llm']) && agent['llm']),
-        api_key: exposed || inClear.api_key === null ? inClear.api_key : MASK,
+        api_key: isExposed || inClear.keys.llm_api_key === null ? inClear.keys.llm_api_key : MASK,
       },
-      mcp_config: exposed ? inClear.mcpServers : mcpServers,
+      mcp_config: isExposed ? Object.fromEntries(namedServers(inClear.toolServers)) : mcpServers,
     },
     conversation_settings: shown.conversation_settings,
     llm_profiles: {
