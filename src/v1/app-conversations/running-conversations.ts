@@ -156,32 +156,21 @@ export class RunningConversations {
 /** Says why the sandbox does not run, and what to do about it. */
 export function sandboxNotRunning(status: Exclude<SandboxStatus, 'RUNNING'>, sandboxId: string): DomainError {
   const resume = `POST /api/v1/sandboxes/${sandboxId}/resume`;
-  switch (status) {
-    case 'PAUSED':
-      return new DomainError(
-        'sandbox_not_running',
-        `The sandbox is PAUSED; resume it first with ${resume}.`,
-        { kind: 'conflict' },
-      );
-    case 'STARTING':
-      return new DomainError(
-        'sandbox_not_running',
-        'The sandbox is STARTING; try again once it is RUNNING.',
-        { kind: 'conflict' },
-      );
-    case 'ERROR':
-      return new DomainError(
-        'sandbox_not_running',
-        `The sandbox is in ERROR (its status_detail says why); a message starts it again, and so does ${resume}.`,
-        { kind: 'unavailable' },
-      );
-    case 'MISSING':
-      return new DomainError(
-        'sandbox_not_running',
-        'The sandbox is MISSING: the conversation can be read, but not continued.',
-        { kind: 'gone' },
-      );
-  }
+  const { kind, detail } = (
+    {
+      PAUSED: { kind: 'conflict', detail: `The sandbox is PAUSED; resume it first with ${resume}.` },
+      STARTING: { kind: 'conflict', detail: 'The sandbox is STARTING; try again once it is RUNNING.' },
+      ERROR: {
+        kind: 'unavailable',
+        detail: `The sandbox is in ERROR (its status_detail says why); a message starts it again, and so does ${resume}.`,
+      },
+      MISSING: {
+        kind: 'gone',
+        detail: 'The sandbox is MISSING: the conversation can be read, but not continued.',
+      },
+    } as const
+  )[status];
+  return new DomainError('sandbox_not_running', detail, { kind });
 }
 
 async function translateErrors<T>(action: () => Promise<T>): Promise<T> {

@@ -48,9 +48,8 @@ export class BranchPusher {
     const place = start?.request.work_place;
     requirePushable(repository, place);
     await this.running.wake(userId, id, 'a pull request');
-    const details = { repository };
     const pushing = { fork: pushedFork(place) };
-    const pushed = await this.audited(planned, details, async (target) => {
+    const pushed = await this.audited(planned, { repository }, async (target) => {
       const first = await this.pushTo(target, planned, pushing.fork);
       const { denied = false, branch = null } = first ?? {};
       if (!denied || branch === null) {

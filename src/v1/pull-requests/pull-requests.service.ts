@@ -176,8 +176,7 @@ export class PullRequestsService {
         });
       }
     });
-    const told = { repository, numbers: [opened.number], shas: [] };
-    await this.followed.wake(userId, told);
+    await this.followed.wake(userId, { repository, numbers: [opened.number], shas: [] });
     return opened;
   }
 }
