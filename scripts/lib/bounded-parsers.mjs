@@ -74,7 +74,7 @@ export const BOUNDED_PARSERS = {
     'packages/tool-servers/src/stored-servers.ts',
     'src/settings/profiles/llm-profile.repository.ts',
     'src/settings/settings.repository.ts',
-    'src/v1/app-conversations/conversations.service.ts',
+    'src/v1/app-conversations/conversation-export.ts',
     'src/v1/app-conversations/kept-changes/kept-changes.repository.ts',
     'src/v1/app-conversations/start-task.repository.ts',
     'src/v1/sandboxes/lifecycle/egress-access.ts',

@@ -10,6 +10,7 @@ import type { FollowedChangeRequest } from '@slipway/git-providers/git-provider.
 import type { WebhookEventType } from '../outbound-webhooks/webhook-event.js';
 import { WebhookDeliveryRepository } from '../outbound-webhooks/webhook-delivery.repository.js';
 import { ConversationActionsService } from '../v1/app-conversations/conversation-actions.service.js';
+import { RunningConversations } from '../v1/app-conversations/running-conversations.js';
 import type { ConversationRow } from '../v1/app-conversations/conversation-row.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
 import {
@@ -40,6 +41,7 @@ export class FollowRoundsService {
     private readonly talk: RoundTalk,
     private readonly messages: PendingMessagesService,
     private readonly actions: ConversationActionsService,
+    private readonly running: RunningConversations,
     private readonly webhooks: WebhookDeliveryRepository,
     private readonly audit: AuditRepository,
     private readonly clock: Clock,
@@ -206,7 +208,7 @@ export class FollowRoundsService {
 
   /** Wakes the sandbox, and returns at once; the message waits in the database. */
   private deliver({ id, user_id: userId }: ConversationRow): void {
-    this.actions
+    this.running
       .wake(userId, id, 'a round of its pull request', 'follow_round')
       .catch((error: unknown) =>
         this.logger.warn('failed to wake conversation', { conversation_id: id, error: errorMessage(error) }),

@@ -4,6 +4,7 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { EgressRulebookModule } from '../config/egress-rulebook.js';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
+import { ChangedModelCheck } from './flat/changed-model.check.js';
 import { SettingsController } from './flat/settings.controller.js';
 import { SettingsService } from './flat/settings.service.js';
 import { McpConfig, McpConfigRepository } from './mcp/mcp-config.repository.js';
@@ -72,6 +73,7 @@ import { SharedSettings } from './shared-settings.js';
     SettingsRepository,
     SharedSettings,
     SettingsService,
+    ChangedModelCheck,
     NestedSettingsService,
     LlmProfileRepository,
     ProfilesService,

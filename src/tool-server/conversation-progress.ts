@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
 import { Draining } from '../health/readiness.js';
-import { sandboxNotRunning } from '../v1/app-conversations/conversation-actions.service.js';
+import { sandboxNotRunning } from '../v1/app-conversations/running-conversations.js';
 import { ConversationQueries } from '../v1/app-conversations/conversation.queries.js';
 import type { ConversationRow } from '../v1/app-conversations/conversation-row.js';
 import { isFinished } from '../v1/app-conversations/start-task.entity.js';

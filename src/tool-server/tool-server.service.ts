@@ -81,9 +81,7 @@ export class ToolServerService {
     const progress = await this.progress.wait(by, id, seconds);
     if (!progress.is_working && conversationId !== null) {
       try {
-        await this.actions.read(userId, conversationId, (target, parent) =>
-          this.delegation.release(target, userId, parent.id),
-        );
+        await this.delegation.release(userId, conversationId);
       } catch (error) {
         // The header is not signed: what it names may not exist, or not run.
         if (!(error instanceof DomainError)) {

@@ -15,6 +15,7 @@ import {
   CurrentUserController,
   SandboxSecretsController,
 } from './sandbox-settings/sandbox-settings.controller.js';
+import { SandboxSecretsService } from './sandbox-settings/sandbox-secrets.service.js';
 import { SandboxSettingsService } from './sandbox-settings/sandbox-settings.service.js';
 import { SandboxesModule } from './sandboxes/sandboxes.module.js';
 import { SkillsController } from './skills/skills.controller.js';
@@ -43,6 +44,6 @@ import { AgentServerWebhooksService } from './webhooks/agent-server-webhooks.ser
     WebClientController,
     AgentServerWebhooksController,
   ],
-  providers: [SandboxSettingsService, ModelsService, AgentServerWebhooksService],
+  providers: [SandboxSettingsService, SandboxSecretsService, ModelsService, AgentServerWebhooksService],
 })
 export class V1Module {}

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import request from 'supertest';
-import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { builtRequest } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -86,7 +86,7 @@ describe('what an agent of the operator’s list is given', () => {
   /** After a pause, a restart, or a stop for want of a key. */
   async function atRefresh(agent: string): Promise<unknown> {
     const { id } = await new ConversationRows(app).conversation(user.id, { agent, agentKind: 'acp' });
-    return await app.app.get(CredentialRefreshService).build({ id, userId: user.id });
+    return await app.app.get(CredentialsBuilder).build({ id, userId: user.id });
   }
 
   const given = (sent: unknown): string[] => {

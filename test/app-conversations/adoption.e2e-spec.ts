@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { toHexId } from '@slipway/common/identifiers.js';
-import { MAX_IN_SANDBOX } from '../../src/v1/app-conversations/adoption/conversation-adoption.service.js';
+import { MAX_IN_SANDBOX } from '../../src/v1/app-conversations/adoption/conversation.adopter.js';
 import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.worker.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';

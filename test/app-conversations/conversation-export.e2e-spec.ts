@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { unzipSync } from 'fflate';
-import { ConversationsService } from '../../src/v1/app-conversations/conversations.service.js';
+import { ConversationExport } from '../../src/v1/app-conversations/conversation-export.js';
 import { messageEvent } from '../fakes/sample-events.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -75,7 +75,7 @@ describe('the download of a conversation', () => {
   it('has what there was when it was asked for, however slowly it is read', async () => {
     const said = (): object => messageEvent(randomUUID(), 'agent', randomBytes(4_000).toString('base64'));
     const id = await conversationWith(Array.from({ length: 150 }, said));
-    const archive = await app.app.get(ConversationsService).export(app.user.id, id);
+    const archive = await app.app.get(ConversationExport).archive(app.user.id, id);
     const chunks = archive.iterator();
     const { value: first } = await chunks.next();
     await store(id, [said()]);

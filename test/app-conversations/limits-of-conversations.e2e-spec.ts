@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { type StartRequest, StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { builtRequest } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -66,7 +66,7 @@ describe('what an agent gets of the git tokens', () => {
     const { selected_repository: selectedRepository, git_provider: gitProvider } = given;
     const { id } = await rows.conversation(user.id, { selectedRepository, gitProvider });
     await rows.startTask(user.id, { appConversationId: id, status: 'READY', request: given });
-    const again = await app.app.get(CredentialRefreshService).build({ id, userId: user.id });
+    const again = await app.app.get(CredentialsBuilder).build({ id, userId: user.id });
     expect(again.git).toEqual(git);
     expect(Object.keys(Object(again.secrets)).toSorted()).toEqual(variables);
   });

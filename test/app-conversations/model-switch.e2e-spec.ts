@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
-import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
@@ -92,7 +92,7 @@ describe('the model of a stored profile', () => {
     const shown = await agent.client.get(`/api/conversations/${id}`);
     expect(jsonAt(shown, 'agent', 'llm', 'model')).toBe('openai/second');
     expect(JSON.stringify(shown)).not.toContain('key-of-second');
-    const build = (): Promise<object> => app.app.get(CredentialRefreshService).build({ id, userId: user.id });
+    const build = (): Promise<object> => app.app.get(CredentialsBuilder).build({ id, userId: user.id });
     expect(await build()).toMatchObject({
       llm_model: 'openai/second',
       llm_base_url: 'http://second.example/v1',

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
 import type { StartRequest, StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
-import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -253,7 +253,7 @@ describe('starting a conversation', () => {
     };
     expect((await names()).toSorted()).toEqual(['NAMED', 'OWN']);
     const credentials = await app.app
-      .get(CredentialRefreshService)
+      .get(CredentialsBuilder)
       .build({ id: ready.appConversationId, userId: user.id });
     expect(Object.keys(credentials.secrets ?? {}).toSorted()).toEqual(['NAMED', 'OWN']);
   });

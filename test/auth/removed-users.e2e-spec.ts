@@ -3,7 +3,7 @@ import request from 'supertest';
 import { RemovedUsersWorker } from '../../src/auth/removed-users.worker.js';
 import { AwaitSandboxStep } from '../../src/v1/app-conversations/start/await-sandbox.step.js';
 import { BeginConversationStep } from '../../src/v1/app-conversations/start/begin-conversation.step.js';
-import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { untilBlocked } from '../support/until-blocked.js';
@@ -101,7 +101,7 @@ describe('a user who is removed', () => {
 
     expect(await shown(heir)).toMatchObject([{ id: hex, sandbox_id: sandboxId }]);
     expect(await sandbox()).toMatchObject({ status: 'PAUSING', removed_at: null });
-    const credentials = await app.app.get(CredentialRefreshService).build({ id, userId: heir.id });
+    const credentials = await app.app.get(CredentialsBuilder).build({ id, userId: heir.id });
     expect(JSON.stringify(credentials)).not.toContain('key-of-the-removed');
     const [task] = await app.dataSource.query<unknown[]>(
       'SELECT user_id, request_secrets FROM app_conversation_start_tasks WHERE app_conversation_id = $1',

@@ -17,7 +17,7 @@ import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/age
 import { agentSettings } from '@slipway/settings/agent-settings.js';
 import type { AgentStart } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
-import { ChangesKeeper } from '../../src/v1/app-conversations/kept-changes/changes.keeper.js';
+import { ChangesReader } from '../../src/v1/app-conversations/kept-changes/changes.reader.js';
 import {
   type CheckoutPlan,
   RepositoryCheckout,
@@ -280,7 +280,7 @@ const SENDERS: Record<string, Sender> = {
   'ConversationWorkspaceService.files': by(() => look('files?path=src'), ...COMMAND),
   'ConversationWorkspaceService.skills': by(() => look('skills'), 'POST /api/skills'),
   'ConversationWorkspaceService.hooks': by(() => look('hooks'), 'POST /api/hooks'),
-  'ChangesKeeper.onModuleInit': by(
+  'ChangesReader.read': by(
     () => app.app.get(SandboxEvents).emit('stopping', sandbox.id),
     'GET /api/git/changes',
     'GET /api/git/diff',
@@ -308,9 +308,7 @@ const SILENT: Record<string, string[]> = {
     'AgentServerCommands.outputs',
     ...['json', 'open', 'send', 'text', 'request'].map((name) => `AgentServerHttp.${name}`),
     ...['git', 'liveOrKept', 'readIfRunning'].map((name) => `ConversationWorkspaceService.${name}`),
-    ...['copyLater', 'copyRunning', 'copy', 'read', 'diff', 'newestFirst', 'unlessUntold'].map(
-      (name) => `ChangesKeeper.${name}`,
-    ),
+    ...['files', 'diff', 'newestFirst', 'unlessUntold'].map((name) => `ChangesReader.${name}`),
   ],
   'OpenAPI does not cover sockets; events are read from the log': ['close', 'notify', 'end', 'ping'].map(
     (name) => `AgentServerWatch.${name}`,
@@ -318,7 +316,6 @@ const SILENT: Record<string, string[]> = {
   'sends nothing': [
     'AgentServerHttp.onBreach',
     'AgentServerHttp.noteBreach',
-    'ChangesKeeper.report',
     ...['report', 'slowDown', 'clearTimers'].map((name) => `AgentServerWatch.${name}`),
     'ConversationWorkspaceService.findKept',
   ],
@@ -331,7 +328,7 @@ const CLASSES = {
   'agent-server.http.ts': AgentServerHttp,
   'agent-server.watch.ts': AgentServerWatch,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,
-  'app-conversations/kept-changes/changes.keeper.ts': ChangesKeeper,
+  'app-conversations/kept-changes/changes.reader.ts': ChangesReader,
   'app-conversations/start/repository-checkout.ts': RepositoryCheckout,
 };
 
@@ -376,7 +373,7 @@ describe('what is sent to the stock agent server', () => {
     });
 
     // It only listens to what others met.
-    const listening = ['sandboxes/lifecycle/sandbox.reconciler.ts'];
+    const listening = ['sandboxes/lifecycle/row-repairs.ts'];
     expect(reaching.toSorted()).toEqual([...Object.keys(CLASSES), ...listening].toSorted());
   });
 

@@ -6,6 +6,7 @@ import {
   AgentInputsReader,
   mcpServerEntries,
 } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
+import { GitAccessReader } from '../../src/v1/app-conversations/agent-request/git-access.reader.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import type { RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -125,7 +126,8 @@ describe('a sandbox that works by an installation of the GitHub App', () => {
       grants as never,
       work,
     );
-    const git = await inputs.gitAccess({ userId: owner.id, ...work, limits: {} }, settings, credentials);
+    const use = { userId: owner.id, ...work, limits: {} };
+    const git = await app.app.get(GitAccessReader, { strict: false }).read(use, settings, credentials);
     expect(git.credentials).toMatchObject([{ origin: 'https://github.com', username: 'x-access-token' }]);
     expect(github.issued.get(git.credentials[0]?.password ?? '')?.repositories).toEqual(['app']);
     expect(secrets.get('GITHUB_TOKEN')?.value).toBe(git.credentials[0]?.password);

@@ -10,7 +10,7 @@ import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { AgentSecretsReader } from '../../src/settings/secrets/agent-secrets.reader.js';
 import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
-import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import type { RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
@@ -92,11 +92,11 @@ const asked = async ({ sandboxId, sessionKey }: RunningSandbox, name: string): P
 /** What its agent server is given again. */
 const given = async (target: RunningSandbox, agent: string | null = null): Promise<CredentialsRequest> => {
   const outside = app.app.get(OutsideCredentials, { strict: false });
-  const refresh = app.app.get(CredentialRefreshService, { strict: false });
+  const builder = app.app.get(CredentialsBuilder, { strict: false });
   const kind = agent === null ? {} : { agent, agentKind: 'acp' as const };
   const { id } = await new ConversationRows(app).conversation(owner.id, kind);
   const conversation = { id, userId: owner.id };
-  const built = await refresh.build(conversation, true, { shown: outside.shownSecrets(target, agent) });
+  const built = await builder.build(conversation, true, { shown: outside.shownSecrets(target, agent) });
   const use = agent === null ? null : { agent, profile: null, model: null };
   return await (await outside.concealer(target, use)).update(built);
 };

@@ -108,7 +108,7 @@ describe('warm sandboxes', () => {
     const repository = app.app.get(WarmSandboxRepository);
     const [row] = await app.dataSource.getRepository(WarmSandbox).find();
     const claim = app.dataSource.transaction(async (manager) => {
-      const claimed = await repository.claim(manager, 'test-host', row?.fingerprint ?? '');
+      const claimed = await repository.claim(manager, row?.fingerprint ?? '');
       expect(warm).toContain(claimed?.id);
       throw new Error('the request failed');
     });

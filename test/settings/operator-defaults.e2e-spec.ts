@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { builtRequest, modelIn, type Start } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -147,7 +147,7 @@ describe('a model of the operator', () => {
   it('is given again after a restart to a conversation that began with it, and to no other server', async () => {
     const credentials = async (llmModel: string, llmBaseUrl: string, isOurs = true) => {
       const { id } = await new ConversationRows(app).conversation(user.id, { llmModel, llmBaseUrl });
-      return await app.app.get(CredentialRefreshService).build({ id, userId: user.id }, isOurs);
+      return await app.app.get(CredentialsBuilder).build({ id, userId: user.id }, isOurs);
     };
 
     expect(await credentials(model, address)).toMatchObject({ llm_model: model, llm_api_key: KEY });

@@ -7,7 +7,7 @@ import { SCOPES } from '../../src/common/scopes.js';
 import { INSTALLATION_ORGANIZATION_ID as ORGANIZATION } from '../../src/organizations/installation-organization.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
-import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { OpenHosts } from '../../src/v1/egress/open-hosts.js';
 import { AuditClient } from '../support/audit-client.js';
 import { builtRequest, modelIn, type Start } from '../support/built-request.js';
@@ -360,7 +360,7 @@ describe('the model of the organization', () => {
     const credentials = async (isOurs: boolean): Promise<unknown> => {
       const began = { llmModel: MODEL, llmBaseUrl: GATEWAY };
       const { id } = await new ConversationRows(app).conversation(member.id, began);
-      return await app.app.get(CredentialRefreshService).build({ id, userId: member.id }, isOurs);
+      return await app.app.get(CredentialsBuilder).build({ id, userId: member.id }, isOurs);
     };
     expect(await credentials(true)).toMatchObject({ llm_model: MODEL, llm_api_key: KEY });
     expect(JSON.stringify(await credentials(false))).not.toContain(HUSH);

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
 import { builtRequest } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -70,7 +70,7 @@ describe('an agent whose user has our tool server among the tool servers', () =>
     const rows = new ConversationRows(app);
     const { id } = await rows.conversation(user.id);
     const task = await rows.startTask(user.id, { appConversationId: id, status: 'READY', request: REQUEST });
-    const sent = await app.app.get(CredentialRefreshService).build({ id, userId: user.id });
+    const sent = await app.app.get(CredentialsBuilder).build({ id, userId: user.id });
 
     expect(serversOf(sent, 'mcp_config')).toEqual(expected(task.id));
     expect(sent.max_budget).toBe(1.5);

@@ -150,7 +150,7 @@ export class AutomationEventsService extends BackgroundLoop {
     const host = webhooksOf(source);
     const told = host && toldChangeRequest(host, payload);
     if (told !== null) {
-      await this.followed.wake(userId, told, new Date(this.clock.now()));
+      await this.followed.wake(userId, told);
     }
     const identity = identityOf(webhook, sent, payload, id);
     const subject = subjectOf(identity.eventKey, payload);

@@ -1,6 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
-import { jsonNumber } from '@slipway/common/json-access.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { requireNone, type InputProblem } from '@slipway/api/errors/problem-error.js';
@@ -9,23 +7,11 @@ import { ProviderTokensService } from '../../git-providers/tokens/provider-token
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
-import { apiIn, type CheckedModel, headersIn, ModelCheck } from '@slipway/models/model-check.js';
-import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
-import { modelUseWarnings, type ModelUseWarning } from '@slipway/settings/model-use.js';
 import { CustomSecretRepository } from '../secrets/custom-secret.repository.js';
-import {
-  SettingsCipher,
-  type StoredColumns,
-  type SettingsChange,
-  SettingsRepository,
-} from '../settings.repository.js';
-import { layered, llmOf } from '@slipway/settings/settings-layers.js';
+import { type SettingsChange, SettingsRepository } from '../settings.repository.js';
 import { SharedSettings } from '../shared-settings.js';
+import { ChangedModelCheck } from './changed-model.check.js';
 import { settingsChanges, type SettingsRow } from '@slipway/settings/settings-row.js';
-
-const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
-
-const USE_COLUMNS = [...MODEL_COLUMNS, 'max_budget_per_task', 'details'] as const;
 
 const TOKENS_LOC = ['body', 'secrets_store', 'provider_tokens'];
 
@@ -40,14 +26,12 @@ interface NestedParts {
 export class SettingsService {
   constructor(
     private readonly settings: SettingsRepository,
-    private readonly cipher: SettingsCipher,
     private readonly mcpConfigs: McpConfigService,
     private readonly secrets: CustomSecretRepository,
     private readonly tokens: ProviderTokensService,
     private readonly addresses: OutboundAddresses,
-    private readonly models: ModelCheck,
+    private readonly models: ChangedModelCheck,
     private readonly shared: SharedSettings,
-    private readonly catalogue: ModelCatalogue,
     private readonly rulebook: EgressRulebook,
   ) {}
 
@@ -87,45 +71,11 @@ export class SettingsService {
       }
       return merged;
     });
-    const warnings = [
+    return [
       ...(tokens?.warnings ?? []),
       ...keptByNull(dto, after),
-      ...(await this.useWarnings(userId, before, after)),
+      ...(await this.models.warnings(userId, columns, before, after)),
     ];
-    const isUntouched = [...MODEL_COLUMNS, 'details' as const].every(
-      (name) => after[name] === before?.[name],
-    );
-    if (isUntouched || !MODEL_COLUMNS.some((column) => columns.has(column))) {
-      return warnings;
-    }
-    const model = this.checkedModel(userId, after);
-    const isSame = isDeepStrictEqual(this.checkedModel(userId, before ?? {}), model);
-    const warning = isSame ? null : await this.models.warning(userId, model);
-    return warning === null ? warnings : [...warnings, warning];
-  }
-
-  /** Of a change alone: forms send all that they have. */
-  private async useWarnings(
-    userId: string,
-    before: StoredColumns | null,
-    after: StoredColumns,
-  ): Promise<ModelUseWarning[]> {
-    const isUntouched = USE_COLUMNS.every((name) => after[name] === (before?.[name] ?? null));
-    if (isUntouched || after.agent?.startsWith('acp:') === true) {
-      return [];
-    }
-    const { model, base_url, api_key, parameters } = this.checkedModel(userId, after);
-    const own = {
-      owner: 'user',
-      members: after,
-      llm: { model, base_url, api_key },
-      toolServers: null,
-    } as const;
-    const { llm: called, members } = layered(own, await this.shared.below(userId));
-    const isPriced =
-      jsonNumber(parameters, 'input_cost_per_token') !== null ||
-      (await this.catalogue.facts(called.model ?? '')).price !== null;
-    return modelUseWarnings(called, { budget: members.max_budget_per_task, isPriced });
   }
 
   /** @throws DomainError not_found before anything was stored */
@@ -135,16 +85,6 @@ export class SettingsService {
       throw settingsNotFound();
     }
     return row;
-  }
-
-  private checkedModel(userId: string, row: Partial<StoredColumns>): CheckedModel & { parameters: unknown } {
-    const parameters = this.cipher.detailsOf(userId, row).agent['llm'];
-    return {
-      parameters,
-      ...llmOf(row, this.cipher.keysOf(userId, row)),
-      headers: headersIn(parameters),
-      api: apiIn(parameters),
-    };
   }
 
   private ruleProblems(dto: SettingsDto): InputProblem[] {

@@ -6,7 +6,13 @@ import { TellsOtherMembers } from '@slipway/api/validation/unknown-members.js';
 import { SettingsDto, StoredSettingsDto } from '../flat/settings.dto.js';
 import type { ClearLlmProfile } from '../profiles/llm-profile.repository.js';
 import { shownProfileConfig } from '../profiles/profiles.dto.js';
-import { type SettingsRow, type ShownSettings, shownSettings } from '@slipway/settings/settings-row.js';
+import {
+  type SettingsKeys,
+  type SettingsRow,
+  type ShownSettings,
+  shownSettings,
+} from '@slipway/settings/settings-row.js';
+import type { ToolServer } from '@slipway/tool-servers/tool-servers.js';
 import {
   masked,
   type SettingsDetails,
@@ -111,7 +117,7 @@ export interface NestedSettings {
   /** By name, masked. */
   mcpServers: JsonObject;
   /** For programs that may have the secrets themselves. */
-  inClear: { api_key: string | null; mcpServers: JsonObject };
+  inClear: { keys: SettingsKeys; toolServers: readonly ToolServer[] | null };
   profiles: readonly ClearLlmProfile[];
   activeProfile: string | null;
 }

@@ -6,7 +6,7 @@ import { InvalidInputError, requireNone, type InputProblem } from '@slipway/api/
 import { SettingsDto, type SettingsWarningDto, SHOWN_ONLY, unknownMembers } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
-import { namedServers, shownNamedServers } from '@slipway/tool-servers/named-servers.js';
+import { shownNamedServers } from '@slipway/tool-servers/named-servers.js';
 import { llmOf } from '@slipway/settings/settings-layers.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
@@ -73,7 +73,7 @@ export class NestedSettingsService {
     return {
       ...(await this.shown(userId, row)),
       mcpServers: shownNamedServers(mcpConfig),
-      inClear: { api_key: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },
+      inClear: { keys, toolServers: mcpConfig },
       profiles,
       activeProfile: activeProfile(profiles, llmOf(own, keys), details),
     };

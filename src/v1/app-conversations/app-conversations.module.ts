@@ -14,14 +14,18 @@ import { IdempotencyModule } from '../idempotency/idempotency.service.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { OperatorSkills } from '../skills/operator-skills.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { ConversationAdopter } from './adoption/conversation.adopter.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
 import { ChangesKeeper } from './kept-changes/changes.keeper.js';
+import { ChangesReader } from './kept-changes/changes.reader.js';
 import { FileLists } from './kept-changes/file-lists.js';
 import { KeptChanges, KeptChangesRepository } from './kept-changes/kept-changes.repository.js';
 import { FollowedPullRequest } from './followed/followed-pull-request.entity.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
+import { CredentialsBuilder } from './agent-request/credentials.builder.js';
+import { GitAccessReader } from './agent-request/git-access.reader.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
 import { OwnToolServer } from './agent-request/own-tool-server.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
@@ -40,10 +44,12 @@ import { ConversationResumeWorker } from './conversation-resume.worker.js';
 import { ConversationTitlesService } from './conversation-titles.service.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
+import { ConversationExport } from './conversation-export.js';
 import { ConversationHandOverService } from './conversation-hand-over.service.js';
 import { ConversationMetrics } from './conversation.metrics.js';
 import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository, RemovedConversation } from './conversation.repository.js';
+import { ConversationRestorer } from './conversation.restorer.js';
 import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { AgentKeysReader } from './outside-credentials/agent-keys.reader.js';
@@ -56,6 +62,7 @@ import { PendingMessage, PendingMessageRepository } from './pending/pending-mess
 import { PendingMessagesService } from './pending/pending-messages.service.js';
 import { PendingMessagesWorker } from './pending/pending-messages.worker.js';
 import { ModelSwitchService } from './model-switch.service.js';
+import { RunningConversations } from './running-conversations.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
 import { StartTaskRepository } from './start-task.repository.js';
@@ -111,6 +118,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
   providers: [
     // Actions of users.
     ConversationsService,
+    ConversationExport,
     ConversationRepository,
     FollowedPullRequestRepository,
     ConversationQueries,
@@ -118,27 +126,33 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationPresenter,
     DownloadSender,
     ConversationActionsService,
+    RunningConversations,
     ConversationWorkspaceService,
     OperatorSkills,
     ConversationTitlesService,
     ConversationMetrics,
     ChangesKeeper,
+    ChangesReader,
     FileLists,
     ConversationHandOverService,
     KeptChangesRepository,
     ConversationResumeWorker,
+    ConversationRestorer,
     CredentialRefreshService,
     ModelSwitchService,
     ConversationAdoptionService,
+    ConversationAdopter,
     PendingMessageRepository,
     PendingMessagesService,
     PendingMessagesWorker,
     // Starts, and requests for agents.
     AbandonedStartsReaper,
     AgentInputsReader,
+    GitAccessReader,
     AgentRequestBuilder,
     AwaitSandboxStep,
     BeginConversationStep,
+    CredentialsBuilder,
     ConversationStarter,
     Delegation,
     AcpAgents,
@@ -179,6 +193,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     OutsideCredentials,
     OwnToolServer,
     PendingMessagesService,
+    RunningConversations,
     RepositoryHosts,
     StartTaskQueries,
     StartTaskRepository,

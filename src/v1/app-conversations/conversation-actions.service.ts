@@ -1,55 +1,29 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { hasFailed, type SendMessageRequest } from '@slipway/agent-protocol/conversation-api.js';
-import type { AuditAction } from '../../audit/audit-action.js';
-import type { AuditDetails } from '../../audit/audit.repository.js';
-import { DomainError, type ErrorCode } from '../../common/errors/domain-error.js';
-import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
+import { DomainError } from '../../common/errors/domain-error.js';
 import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
-import { AgentServerError, ResponseTooLargeError } from '@slipway/agent-client/agent-server.http.js';
-import { unknownConversation } from '../events/events.service.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { SyncRequests } from '../events/log-sync/sync-requests.js';
-import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
-import { type SandboxRowStatus, type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
-import type { ServiceCause } from '../sandboxes/sandbox.repository.js';
 import { SandboxesService } from '../sandboxes/sandboxes.service.js';
 import { ConversationQueries } from './conversation.queries.js';
-import type { ConversationRow } from './conversation-row.js';
-import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
-import { isFinished } from './start-task.entity.js';
+import {
+  type AuditedAction,
+  type ConversationAction,
+  RunningConversations,
+  type WokenFrom,
+} from './running-conversations.js';
 import { StartTaskQueries } from './start-task.queries.js';
 
-/** How long an action waits for a restarted agent server's credentials, which are tried every 5 s. */
-const RESUME_WAIT_MS = 12_000;
-const RESUME_POLL_MS = 50;
-/** Statuses of sandboxes that are started again for a caller who wants to go on. */
-const STOPPED: Partial<Record<SandboxRowStatus, NonNullable<WokenFrom>>> = {
-  PAUSED: 'PAUSED',
-  PAUSING: 'PAUSED',
-  ERROR: 'ERROR',
-};
 const WORKING: readonly unknown[] = ['idle', 'running', 'waiting_for_confirmation'];
 
-interface AuditedAction {
-  action: AuditAction & `conversation.${string}`;
-  details?: AuditDetails;
-}
-
-/** What a sandbox was before it was woken; null: nothing had to be done. */
-export type WokenFrom = 'PAUSED' | 'ERROR' | null;
-
-type ConversationAction<T> = (target: RunningSandbox, conversation: ConversationRow) => Promise<T>;
-
-/** All methods throw DomainError: not_found, and as `sandboxNotRunning` and `agentServerProblem` say. */
+/** What people and agents tell the agent of a conversation. All methods throw DomainError as `RunningConversations` does. */
 @Injectable()
 export class ConversationActionsService {
   constructor(
+    private readonly running: RunningConversations,
     private readonly conversations: ConversationQueries,
-    private readonly repository: ConversationRepository,
     private readonly startTasks: StartTaskQueries,
-    private readonly running: RunningSandboxQueries,
     private readonly sandboxes: SandboxesService,
     private readonly credentials: CredentialRefreshService,
     private readonly syncRequests: SyncRequests,
@@ -64,7 +38,7 @@ export class ConversationActionsService {
     message: SendMessageRequest,
     resume: boolean,
   ): Promise<WokenFrom> {
-    const woken = resume ? await this.wake(userId, givenId, 'a message') : null;
+    const woken = resume ? await this.running.wake(userId, givenId, 'a message') : null;
     // Not audited: the conversation's log has the messages with their sources.
     await this.act(userId, givenId, null, async (target, { id, execution_status: before }) => {
       await this.logs.requireRoom(userId, id);
@@ -104,12 +78,14 @@ export class ConversationActionsService {
 
   async pause(userId: string, givenId: string): Promise<void> {
     const entry: AuditedAction = { action: 'conversation.pause' };
-    await this.change(userId, givenId, entry, (target, { id }) => this.agentServers.pause(target, id));
+    await this.running.change(userId, givenId, entry, (target, { id }) =>
+      this.agentServers.pause(target, id),
+    );
   }
 
   /** Pauses the agent if it works; false while its start is under way. */
   async stop(userId: string, id: string): Promise<boolean> {
-    if (await this.isStarting(userId, id)) {
+    if (await this.startTasks.isStarting(userId, id)) {
       return false;
     }
     const row = await this.conversations.find(userId, id);
@@ -138,199 +114,18 @@ export class ConversationActionsService {
     await this.sandboxes.pause(userId, sandboxId);
   }
 
-  /** Does not count as activity. */
-  async read<T>(userId: string, givenId: string, action: ConversationAction<T>): Promise<T> {
-    const { conversation, target } = await this.open(userId, givenId);
-    return translateErrors(() => action(target, conversation));
-  }
-
-  /** Resumes a sandbox that is paused or has failed, and waits for it. Throws as `SandboxesService.wake`. */
-  async wake(userId: string, givenId: string, what: string, cause?: ServiceCause): Promise<WokenFrom> {
-    const id = parseHexId(givenId);
-    const conversation = id === null ? null : await this.conversations.find(userId, id);
-    const status = conversation?.sandbox_status ?? null;
-    const from = (status && STOPPED[status]) ?? null;
-    const isWaking = conversation !== null && this.sandboxes.isWaking(conversation.sandbox_id);
-    if (conversation === null || !(from !== null || isWaking)) {
-      return null;
-    }
-    await this.sandboxes.wake(userId, conversation.sandbox_id, what, cause);
-    return from ?? 'PAUSED';
-  }
-
   private async act(
     userId: string,
     givenId: string,
     entry: AuditedAction | null,
     action: ConversationAction<void>,
   ): Promise<void> {
-    await this.change(userId, givenId, entry, (target, conversation) =>
+    await this.running.change(userId, givenId, entry, (target, conversation) =>
       this.credentials.runWithRefresh(target, conversation, () => action(target, conversation)),
     );
-  }
-
-  /**
-   * Runs a change that makes the agent do nothing, or needs no credentials. Counts as activity, and requests a sync. The
-   * agent server is outside our transactions, so the audit entry is committed before the request, and a second one if it
-   * fails.
-   */
-  async change(
-    userId: string,
-    givenId: string,
-    entry: AuditedAction | null,
-    action: ConversationAction<void>,
-  ): Promise<void> {
-    const { conversation, target } = await this.open(userId, givenId);
-    this.sandboxes.touch(conversation.sandbox_id);
-    await this.untilResumed(userId, conversation, target);
-    await this.note(userId, conversation.id, entry, 'requested');
-    try {
-      await translateErrors(() => action(target, conversation));
-    } catch (error) {
-      await this.note(userId, conversation.id, entry, 'failed');
-      throw error;
-    }
-    this.syncRequests.requestSync(conversation.id);
-  }
-
-  private async note(
-    userId: string,
-    id: string,
-    entry: AuditedAction | null,
-    outcome: 'requested' | 'failed',
-  ): Promise<void> {
-    if (entry !== null) {
-      await this.repository.noteAction({ ...entry, outcome, resourceId: toHexId(id), ownerId: userId });
-    }
-  }
-
-  private async open(
-    userId: string,
-    givenId: string,
-  ): Promise<{ conversation: ConversationRow; target: RunningSandbox }> {
-    const id = parseHexId(givenId);
-    const conversation = id === null ? null : await this.conversations.find(userId, id);
-    if (conversation === null) {
-      throw id !== null && (await this.isStarting(userId, id))
-        ? sandboxNotRunning('STARTING', '')
-        : unknownConversation();
-    }
-    const { sandbox_status: given, address } = conversation;
-    // Nothing begins in a sandbox that is about to be stopped.
-    const status = given === 'PAUSING' ? 'PAUSED' : toWireStatus(given, address);
-    if (status !== 'RUNNING') {
-      throw sandboxNotRunning(status, conversation.sandbox_id);
-    }
-    const target = await this.running.target(conversation.sandbox_id);
-    if (target === null) {
-      // It was stopped between the two reads.
-      throw sandboxNotRunning('PAUSED', conversation.sandbox_id);
-    }
-    return { conversation, target };
-  }
-
-  /** A client that chose the id may ask before the conversation exists. */
-  private async isStarting(userId: string, id: string): Promise<boolean> {
-    const start = await this.startTasks.newest(userId, id);
-    return start !== null && !isFinished(start.status);
-  }
-
-  /**
-   * Waits until a restarted agent server has the conversation's credentials. After a timeout, the action goes ahead,
-   * so that the agent server's own refusal is returned.
-   */
-  private async untilResumed(
-    userId: string,
-    conversation: ConversationRow,
-    target: RunningSandbox,
-  ): Promise<void> {
-    let generation = conversation.sandbox_generation;
-    for (
-      let waited = 0;
-      generation < target.generation && waited < RESUME_WAIT_MS;
-      waited += RESUME_POLL_MS
-    ) {
-      await wait(RESUME_POLL_MS);
-      const row = await this.conversations.find(userId, conversation.id);
-      generation = row === null ? Infinity : row.sandbox_generation;
-    }
   }
 }
 
 export function notRunning(): DomainError {
   return new DomainError('conflict', 'The conversation is not running.');
-}
-
-/** Says why the sandbox does not run, and what to do about it. */
-export function sandboxNotRunning(status: Exclude<SandboxStatus, 'RUNNING'>, sandboxId: string): DomainError {
-  const resume = `POST /api/v1/sandboxes/${sandboxId}/resume`;
-  switch (status) {
-    case 'PAUSED':
-      return new DomainError(
-        'sandbox_not_running',
-        `The sandbox is PAUSED; resume it first with ${resume}.`,
-        { kind: 'conflict' },
-      );
-    case 'STARTING':
-      return new DomainError(
-        'sandbox_not_running',
-        'The sandbox is STARTING; try again once it is RUNNING.',
-        { kind: 'conflict' },
-      );
-    case 'ERROR':
-      return new DomainError(
-        'sandbox_not_running',
-        `The sandbox is in ERROR (its status_detail says why); a message starts it again, and so does ${resume}.`,
-        { kind: 'unavailable' },
-      );
-    case 'MISSING':
-      return new DomainError(
-        'sandbox_not_running',
-        'The sandbox is MISSING: the conversation can be read, but not continued.',
-        { kind: 'gone' },
-      );
-  }
-}
-
-async function translateErrors<T>(action: () => Promise<T>): Promise<T> {
-  try {
-    return await action();
-  } catch (error) {
-    throw error instanceof AgentServerError ? agentServerProblem(error) : error;
-  }
-}
-
-/** Refusals because of the conversation's state. */
-const REFUSALS: Readonly<Record<number, ErrorCode>> = {
-  400: 'conflict',
-  403: 'forbidden',
-  409: 'conflict',
-  422: 'conflict',
-};
-
-/** A refusal keeps the agent server's own words; every other failure is a bad gateway. */
-function agentServerProblem(error: AgentServerError): DomainError {
-  const refusal = error.status === null ? undefined : REFUSALS[error.status];
-  if (refusal) {
-    return new DomainError(refusal, error.detail, { cause: error });
-  }
-  if (error instanceof ResponseTooLargeError) {
-    return new DomainError(
-      'upstream_error',
-      `The agent server of the sandbox sent ${error.excess}; ask for less, such as a folder further down.`,
-      { cause: error },
-    );
-  }
-  return error.status === null
-    ? agentServerSilent(error)
-    : new DomainError(
-        'upstream_error',
-        `The agent server of the sandbox refused the request (${error.status}): ${error.detail}`,
-        { cause: error },
-      );
-}
-
-export function agentServerSilent(cause?: AgentServerError): DomainError {
-  const detail = 'The agent server of the sandbox did not answer; try again.';
-  return new DomainError('upstream_error', detail, { cause });
 }

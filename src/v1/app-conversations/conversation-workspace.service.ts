@@ -8,7 +8,7 @@ import { isText, JsonStringStream } from '@slipway/common/json-string.stream.js'
 import { AgentServerError, AgentServerHttp } from '@slipway/agent-client/agent-server.http.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import type { Download } from './api/download.sender.js';
-import { ConversationActionsService } from './conversation-actions.service.js';
+import { RunningConversations } from './running-conversations.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { FileLists } from './kept-changes/file-lists.js';
 import {
@@ -80,7 +80,7 @@ export interface HookEvent {
 @Injectable()
 export class ConversationWorkspaceService {
   constructor(
-    private readonly actions: ConversationActionsService,
+    private readonly running: RunningConversations,
     private readonly http: AgentServerHttp,
     private readonly lists: FileLists,
     private readonly inputs: AgentInputsReader,
@@ -91,10 +91,10 @@ export class ConversationWorkspaceService {
   /**
    * Streams a file, absolute or below the conversation's folder: a text as a JSON string unless `asBytes`, anything
    * else as bytes; empty when it does not exist.
-   * @throws DomainError too_large for a text beyond one string; others as `ConversationActionsService.read`
+   * @throws DomainError too_large for a text beyond one string; others as `RunningConversations.read`
    */
   async file(userId: string, id: string, file: string, asBytes: boolean): Promise<Download> {
-    return this.actions.read(userId, id, async (target, { working_dir: folder }) => {
+    return this.running.read(userId, id, async (target, { working_dir: folder }) => {
       try {
         const { body, bytes } = await this.http.open(target, '/api/file/download', {
           query: { path: path.posix.resolve('/', folder, file) },
@@ -153,7 +153,7 @@ export class ConversationWorkspaceService {
     }
     try {
       if (query.resume === true) {
-        await this.actions.wake(userId, id, 'its changes');
+        await this.running.wake(userId, id, 'its changes');
       }
       return await this.git(userId, id, route, query);
     } catch (error) {
@@ -165,7 +165,7 @@ export class ConversationWorkspaceService {
       if (found !== undefined) {
         return found;
       }
-      if (query.resume === undefined && (await this.actions.wake(userId, id, 'its changes'))) {
+      if (query.resume === undefined && (await this.running.wake(userId, id, 'its changes'))) {
         return await this.git(userId, id, route, query);
       }
       throw error;
@@ -195,7 +195,7 @@ export class ConversationWorkspaceService {
     route: string,
     { path: name, ref }: GitQuery,
   ): Promise<unknown> {
-    return this.actions.read(userId, id, async (target, { working_dir: base }) =>
+    return this.running.read(userId, id, async (target, { working_dir: base }) =>
       this.http.json(target, route, {
         query: { path: path.posix.resolve('/', base, name), ref },
         ...GIT_CALL,
@@ -203,7 +203,7 @@ export class ConversationWorkspaceService {
     );
   }
 
-  /** Enabled skills; none unless the sandbox runs. Throws DomainError as `ConversationActionsService.read`. */
+  /** Enabled skills; none unless the sandbox runs. Throws DomainError as `RunningConversations.read`. */
   async skills(userId: string, id: string): Promise<ConversationSkill[]> {
     const response = await this.readIfRunning(userId, id, '/api/skills', (folder) => ({
       load_public: false,
@@ -230,7 +230,7 @@ export class ConversationWorkspaceService {
   /**
    * Up to 2,000 sorted relative paths below a folder, which is absolute or below the conversation's folder; none if it
    * does not exist. Of a sandbox that does not run those that were kept, with their time; with `keptOnly` of any.
-   * @throws DomainError as `ConversationActionsService.read`, where nothing was kept
+   * @throws DomainError as `RunningConversations.read`, where nothing was kept
    */
   async files(
     userId: string,
@@ -242,7 +242,7 @@ export class ConversationWorkspaceService {
       return requireKept(await this.findKept(userId, id, folder, keptPathsBelow));
     }
     try {
-      const paths = await this.actions.read(userId, id, async (target, { working_dir: base }) =>
+      const paths = await this.running.read(userId, id, async (target, { working_dir: base }) =>
         this.lists.below(target, path.posix.resolve('/', base, folder)),
       );
       return { paths, asOf: null };
@@ -263,7 +263,7 @@ export class ConversationWorkspaceService {
     body: (folder: string) => object,
   ): Promise<unknown> {
     try {
-      return await this.actions.read(userId, id, async (target, { working_dir: folder }) =>
+      return await this.running.read(userId, id, async (target, { working_dir: folder }) =>
         this.http.json(target, route, { ...CALL, body: body(path.posix.resolve('/', folder)) }),
       );
     } catch (error) {

@@ -1,9 +1,6 @@
-import { Readable } from 'node:stream';
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { jsonText } from '@slipway/common/json-access.js';
-import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import type { AuthUser } from '../../auth/auth.decorators.js';
 import { requireWithin } from '../../auth/key-repositories.js';
@@ -11,22 +8,13 @@ import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
 import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { unknownConversation } from '../events/events.service.js';
-import {
-  FollowedConversationRepository,
-  type StoredLog,
-} from '../events/followed-conversation.repository.js';
-import { EventQueries } from '../events/store/event.queries.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
-import { ConversationPresenter } from './api/conversation.presenter.js';
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';
 import { ConversationQueries } from './conversation.queries.js';
 import type { ConversationRow } from './conversation-row.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { StartTaskRepository } from './start-task.repository.js';
-
-const EVENT_BATCH = 100;
-const MAX_NAME_LENGTH = 100;
 
 /** Works whatever state a conversation is in. */
 @Injectable()
@@ -41,9 +29,6 @@ export class ConversationsService {
     private readonly running: RunningSandboxQueries,
     private readonly agentServers: AgentServerClient,
     private readonly audit: AuditRepository,
-    private readonly eventLog: EventQueries,
-    private readonly logs: FollowedConversationRepository,
-    private readonly presenter: ConversationPresenter,
   ) {}
 
   /** Returns conversations in the order of the ids; null for each that is unknown, invalid or not for the reader. */
@@ -98,31 +83,6 @@ export class ConversationsService {
       );
     }
     return row;
-  }
-
-  /**
-   * A zip archive of `meta.json`, without the sandbox's key, and all events until now: who reads it slowly gets none from
-   * after the end of a share. Throws DomainError not_found.
-   */
-  async export(userId: string, givenId: string): Promise<Readable> {
-    const row = await this.queries.get(userId, givenId);
-    const log = await this.logs.findLog(row.id, userId);
-    return Readable.from(zip(this.entries(row, log)), { objectMode: false });
-  }
-
-  private async *entries(row: ConversationRow, log: StoredLog | null): AsyncGenerator<ZipEntry> {
-    const { eventCount = 0, since } = log ?? {};
-    const { session_api_key: _key, conversation_url: _url, ...meta } = this.presenter.conversation(row);
-    yield { name: 'meta.json', text: JSON.stringify(meta, null, 2) };
-    let index = 0;
-    for (let seq = 0; seq < eventCount;) {
-      const events = await this.eventLog.after(row.id, seq, EVENT_BATCH, since);
-      for (const { body } of events.filter((event) => event.seq <= eventCount)) {
-        yield { name: eventFileName(index, jsonText(JSON.parse(body), 'id') ?? ''), text: body };
-        index += 1;
-      }
-      seq = events.at(-1)?.seq ?? eventCount;
-    }
   }
 
   /**
@@ -183,10 +143,4 @@ export class ConversationsService {
         this.logger.warn(failure, { conversation_id: id, error: errorMessage(error) }),
       );
   }
-}
-
-/** Named as OpenHands does, from index 0. The id comes from an agent server, so only harmless characters are kept. */
-export function eventFileName(index: number, eventId: string): string {
-  const safe = eventId.replace(/[^0-9A-Za-z_-]/g, '_').slice(0, MAX_NAME_LENGTH);
-  return `event_${String(index).padStart(6, '0')}_${safe}.json`;
 }

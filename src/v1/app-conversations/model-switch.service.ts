@@ -10,13 +10,13 @@ import { agentDialect } from './agent-request/agent-dialects.js';
 import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
 import { modelVerdict } from './agent-request/settings-check.js';
 import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
-import { ConversationActionsService } from './conversation-actions.service.js';
+import { RunningConversations } from './running-conversations.js';
 import { ConversationRepository } from './conversation.repository.js';
 
 @Injectable()
 export class ModelSwitchService {
   constructor(
-    private readonly actions: ConversationActionsService,
+    private readonly running: RunningConversations,
     private readonly inputs: AgentInputsReader,
     private readonly agentServers: AgentServerClient,
     private readonly conversations: ConversationRepository,
@@ -30,7 +30,7 @@ export class ModelSwitchService {
    * Gives a profile's model, address and key to the agent server, and remembers the profile for the key after a
    * restart.
    * @throws DomainError not_found for an unknown profile, conflict when its model cannot be called or the agent is
-   *   another one; others as `ConversationActionsService`
+   *   another one; others as `RunningConversations`
    */
   async switchProfile(userId: string, givenId: string, name: string): Promise<void> {
     const configuration = await this.inputs.readConfiguration(userId, name);
@@ -38,7 +38,7 @@ export class ModelSwitchService {
       throw unknownProfile(name);
     }
     const entry = { action: 'conversation.switch_profile', details: { profile: name } } as const;
-    await this.actions.change(userId, givenId, entry, async (target, { id }) => {
+    await this.running.change(userId, givenId, entry, async (target, { id }) => {
       const dialect = agentDialect(this.specs.find(target.specId));
       const isOurs = dialect.takesSharedKeys(target);
       const { settings } = this.inputs.withDefaults(configuration, { model: null, isOurs });
@@ -75,11 +75,11 @@ export class ModelSwitchService {
   /**
    * Changes the model of an agent that speaks the Agent Client Protocol.
    * @throws DomainError bad_request unless its agent is one that can change its model; gateway_timeout when its program does
-   * not respond; others as `ConversationActionsService`
+   * not respond; others as `RunningConversations`
    */
   async switchAcpModel(userId: string, givenId: string, model: string): Promise<void> {
     const entry = { action: 'conversation.switch_model', details: { model } } as const;
-    await this.actions.change(userId, givenId, entry, async (target, { id }) => {
+    await this.running.change(userId, givenId, entry, async (target, { id }) => {
       try {
         await this.agentServers.switchAcpModel(target, id, model);
       } catch (error) {

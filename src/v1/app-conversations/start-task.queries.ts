@@ -17,7 +17,7 @@ import { endAtBytes, type Measured } from '@slipway/database/page-bytes.js';
 import { countRows } from '../../observability/program-metrics.js';
 import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
-import type { StartRequest, StartTaskStatus } from './start-task.entity.js';
+import { isFinished, type StartRequest, type StartTaskStatus } from './start-task.entity.js';
 
 export interface StartTaskRow {
   id: string;
@@ -159,6 +159,12 @@ export class StartTaskQueries {
     const order = { order: 'CREATED_AT_DESC', limit: 1 } as const;
     const { items } = await this.search({ id: userId, repositories: null }, { conversationId }, order);
     return items[0] ?? null;
+  }
+
+  /** A client that chose the id may ask before the conversation exists. */
+  async isStarting(userId: string, conversationId: string): Promise<boolean> {
+    const start = await this.newest(userId, conversationId);
+    return start !== null && !isFinished(start.status);
   }
 
   /** Returns null for each that is unknown, not for the reader, or invalid. Throws InvalidInputError beyond a page. */

@@ -6,6 +6,7 @@ import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { AppConversationsModule } from '../app-conversations/app-conversations.module.js';
 import { EventsModule } from '../events/events.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { BranchPusher } from './branch-pusher.js';
 import { ConversationPullRequestController, PullRequestsController } from './pull-requests.controller.js';
 import { PullRequestsService } from './pull-requests.service.js';
 
@@ -20,7 +21,7 @@ import { PullRequestsService } from './pull-requests.service.js';
     OutboundWebhooksModule,
   ],
   controllers: [ConversationPullRequestController, PullRequestsController],
-  providers: [PullRequestsService],
+  providers: [BranchPusher, PullRequestsService],
   exports: [PullRequestsService],
 })
 export class PullRequestsModule {}

@@ -1,27 +1,21 @@
 import { Injectable } from '@nestjs/common';
-import type { GitPushResponse } from '@slipway/agent-protocol/git.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { Clock } from '@slipway/common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { withoutCommands } from '@slipway/git-providers/git-provider.js';
 import type { OpenedChangeRequest, ProviderType } from '@slipway/git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
 import { parseHexId, toHexId } from '@slipway/common/identifiers.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
-import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import { gitMode, type StartTask } from '../app-conversations/start-task.entity.js';
-import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../app-conversations/conversation.queries.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
 import { FollowedPullRequestRepository } from '../app-conversations/followed/followed-pull-request.repository.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import { pushedFork } from '../app-conversations/work-places/work-place.js';
-import { requirePushable, WorkPlaces } from '../app-conversations/work-places/work-places.service.js';
-import { OutsideCredentials } from '../app-conversations/outside-credentials/outside-credentials.js';
+import { requirePushable } from '../app-conversations/work-places/work-places.service.js';
 import { noSandboxKey, type SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
-import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import {
   MAX_PULL_REQUEST_TITLE,
   type OpenConversationPullRequestDto,
@@ -29,6 +23,7 @@ import {
   type PushBranchDto,
   type PushedBranchDto,
 } from './pull-request.dto.js';
+import { BranchPusher } from './branch-pusher.js';
 
 interface PlannedPullRequest {
   id: string;
@@ -40,38 +35,24 @@ interface PlannedPullRequest {
   request: Omit<OpenPullRequestDto, 'conversation_id'>;
 }
 
-interface PlannedPush {
-  userId: string;
-  repository: string;
-  provider: ProviderType | null;
-  directory: string;
-  /** Null: the one that is checked out. */
-  branch: string | null;
-}
-
 /** Opens pull requests for users, and for agents, which never see the git token. */
 @Injectable()
 export class PullRequestsService {
   constructor(
     private readonly conversations: ConversationRepository,
     private readonly queries: ConversationQueries,
-    private readonly actions: ConversationActionsService,
-    private readonly agentServers: AgentServerClient,
+    private readonly starts: StartTaskRepository,
+    private readonly pusher: BranchPusher,
     private readonly repositories: RepositoryAccessService,
+    private readonly followed: FollowedPullRequestRepository,
     private readonly webhooks: WebhookDeliveryRepository,
     private readonly audit: AuditRepository,
-    private readonly followed: FollowedPullRequestRepository,
-    private readonly starts: StartTaskRepository,
-    private readonly places: WorkPlaces,
-    private readonly clock: Clock,
-    private readonly outside: OutsideCredentials,
   ) {}
 
   /**
    * Opens a pull request for the agent of a sandbox, with the user's token.
    * @throws DomainError unauthorized unless the sandbox runs, not_found for a conversation of another sandbox, forbidden for
-   *   one that may not push, conflict without a repository; what
-   *   `RepositoryAccessService.openChangeRequest` throws
+   *   one that may not push, conflict without a repository; what `RepositoryAccessService.changeRequests` throws
    */
   async openForAgent(sandbox: SandboxKeyHolder, given: OpenPullRequestDto): Promise<OpenedChangeRequest> {
     const { conversation_id: id, body, ...members } = given;
@@ -84,23 +65,20 @@ export class PullRequestsService {
 
   /**
    * Pushes a branch whose push was denied to where the user may push, which may be a fork of theirs.
-   * @throws DomainError as `openForAgent`, and conflict when it cannot be pushed
+   * @throws DomainError as `openForAgent`, and as `BranchPusher.pushDenied`
    */
   async pushForAgent(
     sandbox: SandboxKeyHolder,
     { conversation_id: id, branch, directory }: PushBranchDto,
   ): Promise<PushedBranchDto> {
     const { userId } = sandbox;
-    const { repository, provider, start } = await this.ofSandbox(sandbox, id);
-    const place = await this.places.elsewhere({ userId, repository, provider, branch, start });
-    const pushing: { result: GitPushResponse | null } = { result: null };
-    const entry = { action: 'conversation.open_pull_request', details: { repository, fork: place } } as const;
-    const planned = { userId, repository, provider, directory, branch };
-    await this.actions.change(userId, id, entry, async (target) => {
-      pushing.result = await this.push(target, planned, place);
+    return await this.pusher.pushDenied({
+      id,
+      userId,
+      ...(await this.ofSandbox(sandbox, id)),
+      directory,
+      branch,
     });
-    pushedBranch(pushing.result, branch);
-    return { repository: place, output: `Pushed to ${place}. ${pushing.result?.output ?? ''}`.trim() };
   }
 
   private async ofSandbox(
@@ -133,8 +111,7 @@ export class PullRequestsService {
 
   /**
    * Pushes the branch from the sandbox, which is resumed for it, and opens a pull request.
-   * @throws DomainError as `openForAgent`, conflict when the branch cannot be pushed; what
-   *   `ConversationActionsService.change` throws
+   * @throws DomainError as `openForAgent`, and as `BranchPusher.push`
    */
   async openForUser(
     userId: string,
@@ -145,52 +122,21 @@ export class PullRequestsService {
     const { id, git_provider: provider, working_dir: directory } = conversation;
     const repository = requireRepository(conversation.selected_repository);
     const start = await this.starts.ofConversation(userId, id);
-    const place = start?.request.work_place;
-    requirePushable(repository, place);
-    await this.actions.wake(userId, id, 'a pull request');
-    const planned = { userId, repository, provider, directory, branch: request.source_branch ?? null };
-    const pushing = { result: null as GitPushResponse | null, fork: pushedFork(place) };
-    const entry = { action: 'conversation.open_pull_request', details: { repository } } as const;
-    await this.actions.change(userId, id, entry, async (target) => {
-      pushing.result = await this.push(target, planned, pushing.fork);
-      const { denied = false, branch = null } = pushing.result ?? {};
-      if (denied && branch !== null) {
-        const name = await this.places.elsewhere({ userId, repository, provider, branch, start });
-        pushing.result = await this.push(target, planned, name);
-        pushing.fork = name === repository ? null : name;
-      }
-    });
+    const branch = request.source_branch ?? null;
+    const pushed = await this.pusher.push({ id, userId, repository, provider, start, directory, branch });
     return this.open({
       id,
       userId,
       repository,
       provider,
-      fork: pushing.fork,
+      fork: pushed.fork,
       request: {
-        source_branch: pushedBranch(pushing.result, request.source_branch ?? conversation.working_branch),
+        source_branch: requireBranch(pushed.branch ?? branch ?? conversation.working_branch),
         target_branch: request.target_branch ?? null,
         title: request.title ?? textHead(conversation.title ?? repository, MAX_PULL_REQUEST_TITLE),
         body: request.body ?? '',
         draft: request.draft ?? false,
       },
-    });
-  }
-
-  /** @param to where it goes instead of where the clone leads; null: there */
-  private async push(
-    target: RunningSandbox,
-    { userId, repository, provider, ...planned }: PlannedPush,
-    to: string | null,
-  ): Promise<GitPushResponse | null> {
-    const access = await this.repositories.cloneAccess(userId, provider, to ?? repository);
-    const concealer = await this.outside.concealer(target);
-    return await this.agentServers.push(target, {
-      url: access.url,
-      ...planned,
-      ...(to !== null && { to: access.url }),
-      username: access.credential?.username ?? null,
-      password: await concealer.text(access.credential?.password ?? null, [access.url]),
-      bearer: access.credential?.bearer,
     });
   }
 
@@ -230,8 +176,7 @@ export class PullRequestsService {
         });
       }
     });
-    const told = { repository, numbers: [opened.number], shas: [] };
-    await this.followed.wake(userId, told, new Date(this.clock.now()));
+    await this.followed.wake(userId, { repository, numbers: [opened.number], shas: [] });
     return opened;
   }
 }
@@ -243,12 +188,8 @@ function requireRepository(repository: string | null): string {
   return repository;
 }
 
-/** The stock agent server pushes nothing for us, so the agent has to have done that. */
-function pushedBranch(pushed: GitPushResponse | null, expected: string | null): string {
-  if (pushed?.ok === false) {
-    throw new DomainError('conflict', `The branch cannot be pushed: ${pushed.output}`);
-  }
-  const branch = pushed?.branch ?? expected;
+/** The stock agent server pushes nothing for us, and names no branch. */
+function requireBranch(branch: string | null): string {
   if (branch === null) {
     throw new DomainError(
       'conflict',

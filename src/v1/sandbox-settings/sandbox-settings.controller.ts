@@ -18,6 +18,7 @@ import {
   UserInfoDto,
   UserInfoQueryDto,
 } from './sandbox-settings.dto.js';
+import { SandboxSecretsService } from './sandbox-secrets.service.js';
 import { sandboxOfAnother, SandboxSettingsService } from './sandbox-settings.service.js';
 
 const NO_KEY = thrown(
@@ -63,7 +64,7 @@ export class CurrentUserController {
 @ActsForOwner()
 @Controller('api/v1/sandboxes/:sandbox_id/settings/secrets')
 export class SandboxSecretsController {
-  constructor(private readonly settings: SandboxSettingsService) {}
+  constructor(private readonly secrets: SandboxSecretsService) {}
 
   @Get()
   @ApiRoute('list_sandbox_secrets', "List the secrets of a sandbox's owner", {
@@ -77,7 +78,7 @@ export class SandboxSecretsController {
     @CurrentSandbox() holder: SandboxKeyHolder,
     @Param() { sandbox_id: id }: SandboxIdDto,
   ): Promise<SandboxSecretsDto> {
-    return { secrets: await this.settings.listSecrets(holder, id) };
+    return { secrets: await this.secrets.list(holder, id) };
   }
 
   @Get(':secret_name')
@@ -96,6 +97,6 @@ export class SandboxSecretsController {
     @CurrentSandbox() holder: SandboxKeyHolder,
     @Param() { sandbox_id: id, secret_name: name }: SandboxSecretPathDto,
   ): Promise<string> {
-    return this.settings.findSecret(holder, id, name);
+    return this.secrets.find(holder, id, name);
   }
 }

@@ -2,47 +2,31 @@ import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
+import { AuditRepository } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { type StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/settings.dto.js';
-import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
 import { exposedServers } from '@slipway/tool-servers/listed-servers.js';
-import type { StoredMcpConfigDto } from '@slipway/tool-servers/mcp-config.dto.js';
+import { namedServers } from '@slipway/tool-servers/named-servers.js';
 import { type NestedSettings, toShownNestedSettingsDto } from '../../settings/nested/nested-settings.dto.js';
 import { masked } from '@slipway/settings/nested-settings.js';
 import { NestedSettingsService } from '../../settings/nested/nested-settings.service.js';
-import {
-  type AgentSecretDescription,
-  AgentSecretsReader,
-  type SecretFilter,
-} from '../../settings/secrets/agent-secrets.reader.js';
-import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';
 import type { SettingsKeys } from '@slipway/settings/settings-row.js';
-import { SettingsRepository } from '../../settings/settings.repository.js';
-import { OutsideCredentials } from '../app-conversations/outside-credentials/outside-credentials.js';
-import { visibleSecrets } from '../app-conversations/start-task.entity.js';
-import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
-import { noSandboxKey, type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
+import { noSandboxKey, SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
 import type { UserInfoDto } from './sandbox-settings.dto.js';
 
-/** Reads a user's settings and secrets for programs in the user's sandboxes. */
+/** Reads a user's settings for the user, and for programs in the user's sandboxes. */
 @Injectable()
 export class SandboxSettingsService {
   constructor(
-    private readonly settings: SettingsRepository,
-    private readonly mcpConfigs: McpConfigRepository,
-    private readonly secrets: AgentSecretsReader,
     private readonly sandboxKeys: SandboxKeyQueries,
-    private readonly starts: StartTaskRepository,
     private readonly audit: AuditRepository,
     private readonly dataSource: DataSource,
     private readonly nested: NestedSettingsService,
-    private readonly outside: OutsideCredentials,
   ) {}
 
   /** The user's settings with all secrets masked. */
   async userInfo(userId: string): Promise<UserInfoDto> {
-    return toUserInfoDto(userId, await this.nested.find(userId), null);
+    return toUserInfoDto(userId, await this.nested.find(userId), false);
   }
 
   /**
@@ -57,58 +41,17 @@ export class SandboxSettingsService {
     if (sandbox.userId !== userId) {
       throw sandboxOfAnother();
     }
-    const [settings, { keys }, mcpConfig] = await Promise.all([
-      this.nested.find(userId),
-      this.settings.loadWithKeys(userId),
-      this.mcpConfigs.read(userId),
-    ]);
-    await this.record({
-      action: 'settings.expose',
-      resourceId: null,
-      ownerId: userId,
-      details: { sandbox_id: sandbox.sandboxId, ...sandbox.cause },
-    });
-    const exposed = { keys, mcpConfig: mcpConfig && exposedServers(mcpConfig) };
-    return toUserInfoDto(userId, settings, exposed);
-  }
-
-  /**
-   * The secrets of a sandbox's user without their values, by name; only those in `secret_names` if every conversation
-   * of the sandbox was started with such a list.
-   * @throws DomainError unauthorized unless the sandbox runs, forbidden when the key is another sandbox's
-   */
-  async listSecrets(holder: SandboxKeyHolder, sandboxId: string): Promise<AgentSecretDescription[]> {
-    requireOwnRunningSandbox(holder, sandboxId);
-    return await this.secrets.describe(holder.userId, await this.visible(holder));
-  }
-
-  /**
-   * A placeholder where the value stays outside of sandboxes.
-   * @throws DomainError as `listSecrets` does; not_found for an unknown name
-   */
-  async findSecret(holder: SandboxKeyHolder, sandboxId: string, name: string): Promise<string> {
-    requireOwnRunningSandbox(holder, sandboxId);
-    const shown = this.outside.shownSecrets(holder);
-    const value = await this.secrets.find(holder.userId, name, await this.visible(holder), shown);
-    if (value === null) {
-      throw unknownSecret(name);
-    }
-    await this.record({
-      action: 'secret.expose',
-      resourceId: name,
-      ownerId: holder.userId,
-      details: { ...holder.cause },
-    });
-    return await (await this.outside.concealerForPrograms(holder)).text(value);
-  }
-
-  /** The entry comes first: no secret is shown in clear without an audit entry. */
-  private async record(entry: NewAuditEntry): Promise<void> {
-    await this.dataSource.transaction((manager) => this.audit.append(manager, entry));
-  }
-
-  private async visible({ userId, sandboxId }: SandboxKeyHolder): Promise<SecretFilter> {
-    return visibleSecrets(await this.starts.limitsInSandbox(userId, sandboxId));
+    const settings = await this.nested.find(userId);
+    // The entry comes first: no key is shown in clear without one.
+    await this.dataSource.transaction((manager) =>
+      this.audit.append(manager, {
+        action: 'settings.expose',
+        resourceId: null,
+        ownerId: userId,
+        details: { sandbox_id: sandbox.sandboxId, ...sandbox.cause },
+      }),
+    );
+    return toUserInfoDto(userId, settings, true);
   }
 }
 
@@ -116,30 +59,16 @@ export function sandboxOfAnother(): DomainError {
   return new DomainError('forbidden', 'The sandbox belongs to another user.');
 }
 
-function requireOwnRunningSandbox(holder: SandboxKeyHolder, sandboxId: string): void {
-  if (!holder.running) {
-    throw noSandboxKey();
-  }
-  if (holder.sandboxId !== sandboxId) {
-    throw new DomainError('forbidden', 'The key belongs to another sandbox.');
-  }
-}
-
-interface ExposedSecrets {
-  keys: SettingsKeys;
-  mcpConfig: StoredMcpConfigDto | null;
-}
-
-function toUserInfoDto(id: string, settings: NestedSettings, exposed: ExposedSecrets | null): UserInfoDto {
+function toUserInfoDto(id: string, settings: NestedSettings, isExposed: boolean): UserInfoDto {
   const { row, details, inClear, mcpServers, profiles, activeProfile } = settings;
   const flat: Omit<StoredSettingsDto, keyof SettingsKeys> = toStoredSettingsDto(row);
   const shown = toShownNestedSettingsDto(settings);
   const keyOf = (name: keyof SettingsKeys): string | null =>
-    exposed ? exposed.keys[name] : row[`${name}_set`] ? MASK : null;
+    isExposed ? inClear.keys[name] : row[`${name}_set`] ? MASK : null;
   // The stored members stand over their masks.
-  const agent = exposed ? mergePatch(shown.agent_settings, details.agent) : shown.agent_settings;
+  const agent = isExposed ? mergePatch(shown.agent_settings, details.agent) : shown.agent_settings;
   const configOf = (config: JsonObject): unknown =>
-    exposed ? { ...config } : masked({ llm: config })['llm'];
+    isExposed ? { ...config } : masked({ llm: config })['llm'];
   return {
     id,
     ...flat,
@@ -147,14 +76,14 @@ function toUserInfoDto(id: string, settings: NestedSettings, exposed: ExposedSec
     llm_api_key: keyOf('llm_api_key'),
     search_api_key: keyOf('search_api_key'),
     sandbox_api_key: keyOf('sandbox_api_key'),
-    mcp_config: exposed ? exposed.mcpConfig : row.mcp_config,
+    mcp_config: isExposed ? inClear.toolServers && exposedServers(inClear.toolServers) : row.mcp_config,
     agent_settings: {
       ...agent,
       llm: {
         ...(isJsonObject(agent['llm']) && agent['llm']),
-        api_key: exposed || inClear.api_key === null ? inClear.api_key : MASK,
+        api_key: isExposed || inClear.keys.llm_api_key === null ? inClear.keys.llm_api_key : MASK,
       },
-      mcp_config: exposed ? inClear.mcpServers : mcpServers,
+      mcp_config: isExposed ? Object.fromEntries(namedServers(inClear.toolServers)) : mcpServers,
     },
     conversation_settings: shown.conversation_settings,
     llm_profiles: {

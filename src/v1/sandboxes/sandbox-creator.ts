@@ -1,20 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { Clock } from '@slipway/common/clock.js';
-import { SecretCipher } from '@slipway/common/secret-cipher.js';
-import { AppConfig } from '../../config/app-config.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
-import { HostIdentity } from './host-identity.js';
 import { ownRules } from './lifecycle/sandbox-rules.js';
 import { type SandboxSettings, toLaunch, toOverrides } from './lifecycle/launch-plan.js';
 import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
-import { deadlineSeconds } from './sandbox-status.js';
 import type { OwnRules, Sandbox, SandboxOverrides } from './sandbox.entity.js';
 import { SandboxRepository } from './sandbox.repository.js';
-import { newSandboxId, newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
+import { newSandboxId } from './session-key.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 
 export interface SandboxPlan {
@@ -53,10 +48,6 @@ export class SandboxCreator {
     private readonly settings: SettingsRepository,
     private readonly specs: SandboxSpecs,
     private readonly backend: SandboxBackend,
-    private readonly host: HostIdentity,
-    private readonly cipher: SecretCipher,
-    private readonly config: AppConfig,
-    private readonly clock: Clock,
     private readonly rulebook: EgressRulebook,
   ) {}
 
@@ -77,7 +68,7 @@ export class SandboxCreator {
       this.quota.findEvictable(userId),
     ]);
     const overrides = toOverrides(settings);
-    const { notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
+    const { notes } = toLaunch(spec, overrides, this.backend.kind);
     const rules = ownRules({ ...settings.egress, start: egress }, this.rulebook);
     return { userId, spec, overrides, rules, notes, evictable };
   }
@@ -89,13 +80,7 @@ export class SandboxCreator {
   async create(
     manager: EntityManager,
     { userId, spec, overrides, rules, evictable }: SandboxPlan,
-    {
-      id: givenId = null,
-      hostId = this.host.id,
-      keepAliveSeconds = 0,
-      cause,
-      hasSetup,
-    }: CreationOptions = {},
+    { id: givenId = null, hostId, keepAliveSeconds = 0, cause, hasSetup }: CreationOptions = {},
   ): Promise<CreatedSandbox> {
     const paused = await this.quota.claim(manager, userId, evictable, givenId);
     await this.quota.assertStorable(manager, userId);
@@ -103,10 +88,6 @@ export class SandboxCreator {
     const warm =
       givenId === null ? await this.warm.claim(manager, spec, { overrides, egressRules }, hostId) : null;
     const id = givenId ?? warm?.id ?? newSandboxId();
-    const now = this.clock.now();
-    const after = (seconds: number): Date => new Date(now + seconds * 1000);
-    const sessionKey = newSessionKey();
-    const timeoutSeconds = deadlineSeconds('STARTING', spec.startTimeoutSeconds);
     await this.sandboxes.insert(manager, {
       id,
       userId,
@@ -114,12 +95,9 @@ export class SandboxCreator {
       statusDetail: pausedNotes(paused).join(' ') || null,
       backend: this.backend.kind,
       hostId,
-      sessionKey: this.cipher.encrypt(sessionKey, sessionKeyBinding(id)),
-      sessionKeyHash: sessionKeyHash(sessionKey),
       overrides,
-      deadlineAt: timeoutSeconds === null ? null : after(timeoutSeconds),
-      keepAliveUntil: keepAliveSeconds > 0 ? after(keepAliveSeconds) : null,
-      lastActivityAt: new Date(now),
+      startTimeoutSeconds: spec.startTimeoutSeconds,
+      keepAliveSeconds,
       cause: cause ?? null,
       egressAuthority: warm?.egressAuthority ?? null,
       egressMode: warm?.egressMode ?? null,

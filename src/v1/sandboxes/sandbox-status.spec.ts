@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import {
   SANDBOX_ROW_STATUSES,
   type SandboxRowStatus,
-  deadlineSeconds,
+  deadlineAt,
   isTransitional,
   type SandboxTransition,
   statusAfter,
@@ -42,15 +42,15 @@ describe('statusAfter', () => {
   });
 });
 
-describe('deadlineSeconds', () => {
+describe('deadlineAt', () => {
   it.each([
-    ['STARTING', 45],
-    ['PAUSING', 120],
+    ['STARTING', new Date(46_000)],
+    ['PAUSING', new Date(121_000)],
     ['DELETING', null],
     ['RUNNING', null],
     ['PAUSED', null],
     ['ERROR', null],
-  ] as const)('%s: %s', (status, seconds) => {
-    expect(deadlineSeconds(status, 45)).toBe(seconds);
+  ] as const)('%s: %s', (status, deadline) => {
+    expect(deadlineAt(status, 1_000, 45)).toEqual(deadline);
   });
 });

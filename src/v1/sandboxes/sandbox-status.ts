@@ -84,13 +84,13 @@ export function isTransitional(status: SandboxRowStatus): status is Transitional
 /** A start has the timeout of its specification instead. */
 const PAUSE_TIMEOUT_SECONDS = 120;
 
-/** Seconds until a status becomes an error; null for no deadline. A removal is tried until it succeeds. */
-export function deadlineSeconds(status: SandboxRowStatus, startTimeoutSeconds: number): number | null {
+/** The time at which a status becomes an error; null for none. A removal is tried until it succeeds. */
+export function deadlineAt(status: SandboxRowStatus, now: number, startTimeoutSeconds: number): Date | null {
   switch (status) {
     case 'STARTING':
-      return startTimeoutSeconds;
+      return new Date(now + startTimeoutSeconds * 1000);
     case 'PAUSING':
-      return PAUSE_TIMEOUT_SECONDS;
+      return new Date(now + PAUSE_TIMEOUT_SECONDS * 1000);
     default:
       return null;
   }

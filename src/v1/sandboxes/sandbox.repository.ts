@@ -13,14 +13,14 @@ import { NamedStatement } from '@slipway/database/named-statement.js';
 import { HostIdentity } from './host-identity.js';
 import { SANDBOXES_CHANNEL, SandboxWorkerSignal } from './sandbox-events.js';
 import {
-  deadlineSeconds,
+  deadlineAt,
   isTransitional,
   type SandboxRowStatus,
   type SandboxTransition,
   TRANSITION_RULES,
 } from './sandbox-status.js';
 import { Sandbox, type SandboxLimits } from './sandbox.entity.js';
-import { isSandboxId, sessionKeyBinding } from './session-key.js';
+import { isSandboxId, newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 
 /** Statuses in which the agent server may still answer. In the others an address would be outdated. */
 const ADDRESSED: readonly SandboxRowStatus[] = ['RUNNING', 'PAUSING', 'DELETING'];
@@ -64,19 +64,18 @@ type StartingSandbox = Pick<
   | 'specId'
   | 'statusDetail'
   | 'backend'
-  | 'hostId'
-  | 'sessionKey'
-  | 'sessionKeyHash'
   | 'overrides'
-  | 'deadlineAt'
-  | 'keepAliveUntil'
-  | 'lastActivityAt'
   | 'cause'
   | 'egressAuthority'
   | 'egressMode'
   | 'egressRules'
   | 'egressSetup'
->;
+> & {
+  /** By default this one. */
+  hostId: string | undefined;
+  startTimeoutSeconds: number;
+  keepAliveSeconds: number;
+};
 
 type SandboxChange = Partial<Omit<Sandbox, 'user' | 'id' | 'userId' | 'status'>>;
 
@@ -198,20 +197,26 @@ export class SandboxRepository {
     return (await manager.findOne(Sandbox, { select: { id: true }, where: { id }, lock })) !== null;
   }
 
-  async insert(manager: EntityManager, sandbox: StartingSandbox): Promise<void> {
+  /** Under a session key of its own, which its first start gives to its program. */
+  async insert(
+    manager: EntityManager,
+    { startTimeoutSeconds, keepAliveSeconds, hostId = this.host.id, ...sandbox }: StartingSandbox,
+  ): Promise<void> {
+    const now = this.clock.now();
+    const sessionKey = newSessionKey();
     await INSERT.within(manager, [
       sandbox.id,
       sandbox.userId,
       sandbox.specId,
       sandbox.statusDetail,
       sandbox.backend,
-      sandbox.hostId,
-      sandbox.sessionKey,
-      sandbox.sessionKeyHash,
+      hostId,
+      this.cipher.encrypt(sessionKey, sessionKeyBinding(sandbox.id)),
+      sessionKeyHash(sessionKey),
       sandbox.overrides === null ? null : JSON.stringify(sandbox.overrides),
-      sandbox.deadlineAt,
-      sandbox.keepAliveUntil,
-      sandbox.lastActivityAt,
+      deadlineAt('STARTING', now, startTimeoutSeconds),
+      keepAliveSeconds > 0 ? new Date(now + keepAliveSeconds * 1000) : null,
+      new Date(now),
       currentTraceparent(),
       sandbox.cause,
       sandbox.egressRules === null ? null : JSON.stringify(sandbox.egressRules),
@@ -239,9 +244,8 @@ export class SandboxRepository {
     }
     const { from, to } = TRANSITION_RULES[transition];
     const now = this.clock.now();
-    const seconds = deadlineSeconds(to, DEFAULT_START_TIMEOUT_SECONDS);
     const set = {
-      deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
+      deadlineAt: deadlineAt(to, now, DEFAULT_START_TIMEOUT_SECONDS),
       // Whichever process takes it out of that status continues the trace.
       ...(isTransitional(to) && { traceparent: currentTraceparent(), dueAt: new Date(now) }),
       ...(!ADDRESSED.includes(to) && { address: null, portAddresses: null }),

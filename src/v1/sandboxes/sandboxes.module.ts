@@ -20,6 +20,8 @@ import { IdleReaper, LostHostReaper, IdlenessProbe } from './lifecycle/idle-reap
 import { SandboxEgress } from './lifecycle/egress-access.js';
 import { SandboxRules } from './lifecycle/sandbox-rules.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
+import { LeftOvers } from './lifecycle/left-overs.js';
+import { RowRepairs } from './lifecycle/row-repairs.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { AgentServerProbe, SandboxStarter } from './lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
@@ -107,6 +109,8 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     SandboxEgress,
     SandboxRules,
     SandboxReconciler,
+    RowRepairs,
+    LeftOvers,
     DriftDetector,
     IdleReaper,
     LostHostReaper,

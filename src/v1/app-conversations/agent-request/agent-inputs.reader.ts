@@ -1,11 +1,6 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { McpServerEntry, SecretSource } from '@slipway/agent-protocol/conversation-api.js';
-import { DEFAULT_IDENTITY } from '@slipway/agent-protocol/default-identity.js';
-import { type GitAccess, type GitIdentity, type GitServerCredential } from '@slipway/agent-protocol/git.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
-import { textHead } from '@slipway/common/well-formed-text.js';
-import { DomainError } from '../../../common/errors/domain-error.js';
-import { AppConfig } from '../../../config/app-config.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
 import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
@@ -40,41 +35,14 @@ import {
   withProfile,
 } from '@slipway/settings/agent-settings.js';
 import type { SandboxSettings } from '../../sandboxes/lifecycle/launch-plan.js';
-import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../start-task.entity.js';
+import { visibleSecrets } from '../start-task.entity.js';
 import type { ConversationGrants } from '../start-task.repository.js';
 import { OwnToolServer } from './own-tool-server.js';
-
-/** The repository of an agent's work (null: none) and what the agent may do with it. */
-export interface RepositoryUse {
-  userId: string;
-  repository: string | null;
-  provider: ProviderType | null;
-  limits: ConversationLimits;
-}
 
 /** Null provider: the first that has such a name. */
 export interface WorkRepository {
   repository: string;
   provider: ProviderType | null;
-}
-
-type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
-
-/** From the settings, completed with defaults; null: they have none, and the repository's own counts. */
-export function gitIdentity({ git_user_name: name, git_user_email: email }: GitSettings): GitIdentity | null {
-  const given = { name: oneLine(name), email: oneLine(email) };
-  if (given.name === '' && given.email === '') {
-    return null;
-  }
-  return {
-    name: given.name || given.email.split('@', 1)[0] || DEFAULT_IDENTITY.name,
-    email: given.email || DEFAULT_IDENTITY.email,
-  };
-}
-
-/** git's configuration is line-based. */
-function oneLine(text: string | null): string {
-  return textHead((text ?? '').replaceAll(/[\p{Cc}<>]+/gu, ' ').trim(), 200);
 }
 
 export interface AgentConfiguration {
@@ -117,8 +85,6 @@ function withoutSecrets(layer: SettingsLayer): SettingsLayer {
 /** Reads what a user and the organization have stored for agents, each table once for each. */
 @Injectable()
 export class AgentInputsReader {
-  private readonly logger = new Logger(AgentInputsReader.name);
-
   constructor(
     private readonly settings: SettingsRepository,
     private readonly mcpConfigs: McpConfigRepository,
@@ -127,7 +93,6 @@ export class AgentInputsReader {
     private readonly profiles: LlmProfileRepository,
     private readonly ownToolServer: OwnToolServer,
     private readonly access: RepositoryAccessService,
-    private readonly config: AppConfig,
     private readonly defaults: OperatorDefaults,
   ) {}
 
@@ -217,76 +182,6 @@ export class AgentInputsReader {
     const below = isOurs ? layered(shared, this.defaults.layer) : withoutSecrets(this.defaults.layer);
     const completed = withLayer(settings, mcpConfig, isOurs ? model : null, below);
     return { ...configuration, ...completed };
-  }
-
-  /**
-   * A credential for each server that the user has a token for (of an installation: one for the work's repository), in the order of `PROVIDER_TYPES`, unless the conversation's
-   * limits keep the token from it; then at most one for its own repository. Unavailable ones are logged and left out.
-   */
-  async gitAccess(
-    use: RepositoryUse,
-    settings: GitSettings,
-    stored: readonly StoredCredential[],
-  ): Promise<GitAccess> {
-    const { userId, limits } = use;
-    const isVisible = visibleSecrets([limits]);
-    const found = await Promise.all(
-      (gitMode(limits) === 'write' ? stored : []).map((credential) =>
-        this.orNull(credential.provider, this.access.serverCredential(userId, credential)),
-      ),
-    );
-    const byPlace = new Map<string, GitServerCredential>();
-    const named = found.flatMap((each) => (each && isVisible(each.tokenVariable, true) ? [each.access] : []));
-    const all: GitServerCredential[] = [...named, ...(await this.ownRepositories(use, stored))];
-    for (const credential of all) {
-      // The user's own token comes before the one of enterprise_sso for the same server.
-      const place = credential.repository ?? credential.origin;
-      if (!byPlace.has(credential.origin) && !byPlace.has(place)) {
-        byPlace.set(place, credential);
-      }
-    }
-    return {
-      credentials: [...byPlace.values()],
-      expose: this.config.agent.exposeGitTokens && named.length > 0,
-      mode: gitMode(limits),
-      identity: gitIdentity(settings),
-    };
-  }
-
-  /** Returns credentials for its repository and the fork that it works in, when the limits withhold the token itself. */
-  private async ownRepositories(
-    { userId, repository, provider, limits }: RepositoryUse,
-    stored: readonly StoredCredential[],
-  ): Promise<GitServerCredential[]> {
-    // The operator keeps all from an ACP agent that gets none.
-    if (repository === null || gitMode(limits) === 'none' || hasTokens(limits) || stored.length === 0) {
-      return [];
-    }
-    const { head = null, fork = null } = limits.work_place ?? {};
-    const names = [repository, head?.repository ?? null, fork].filter((name) => name !== null);
-    const found = await Promise.all(
-      names.map((name) => this.orNull(provider, this.access.cloneAccess(userId, provider, name))),
-    );
-    return found.flatMap((each) =>
-      each?.credential
-        ? [{ ...each.credential, origin: new URL(each.url).origin, repository: each.url }]
-        : [],
-    );
-  }
-
-  private async orNull<T>(provider: ProviderType | null, reading: Promise<T>): Promise<T | null> {
-    try {
-      return await reading;
-    } catch (error) {
-      if (!(error instanceof DomainError)) {
-        throw error;
-      }
-      this.logger.warn('failed to get the credentials of a git server for an agent', {
-        provider,
-        code: error.code,
-      });
-      return null;
-    }
   }
 }
 

@@ -9,6 +9,7 @@ import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
 import { type AcpAgent, AcpAgents, grantedInputs, toStartedAcpAgent, withheldNotes } from './acp-agents.js';
 import { type AgentConfiguration, AgentInputsReader, type GivenInputs } from './agent-inputs.reader.js';
+import { GitAccessReader } from './git-access.reader.js';
 import type { AgentDialect } from './agent-dialect.js';
 import type { AgentSettings } from '@slipway/settings/agent-settings.js';
 import { ModelCatalogue } from '@slipway/models/model-catalogue.js';
@@ -56,6 +57,7 @@ type AgentRequest =
 export class AgentRequestBuilder {
   constructor(
     private readonly inputs: AgentInputsReader,
+    private readonly gitAccess: GitAccessReader,
     private readonly catalogue: ModelCatalogue,
     private readonly addresses: OutboundAddresses,
     private readonly skills: OperatorSkills,
@@ -132,7 +134,7 @@ export class AgentRequestBuilder {
       config: this.config.agent,
       mcpConfig,
       secrets: acp?.secrets ?? secrets,
-      git: await dialect.unpublished(() => this.inputs.gitAccess(use, settings, credentials)),
+      git: await dialect.unpublished(() => this.gitAccess.read(use, settings, credentials)),
       outboundAllowlist: this.config.outbound.allowlist,
       skills: this.skills.all(),
     });

@@ -14,6 +14,7 @@ import { ConversationOwner, NeedsAccess } from '../../events/conversation-access
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import type { ConversationFilter, ConversationRow } from '../conversation-row.js';
+import { ConversationExport } from '../conversation-export.js';
 import { ConversationsService } from '../conversations.service.js';
 import { ConversationPresenter } from './conversation.presenter.js';
 import { DownloadSender } from './download.sender.js';
@@ -33,6 +34,7 @@ export class AppConversationsController {
   constructor(
     private readonly queries: ConversationQueries,
     private readonly conversations: ConversationsService,
+    private readonly exports: ConversationExport,
     private readonly presenter: ConversationPresenter,
     private readonly downloads: DownloadSender,
     private readonly users: UsersService,
@@ -149,7 +151,7 @@ export class AppConversationsController {
     };
     await this.downloads.send(user.id, response, async () => ({
       headers,
-      content: await this.conversations.export(ownerId, id),
+      content: await this.exports.archive(ownerId, id),
     }));
   }
 

@@ -6,14 +6,11 @@ import { unknownProfile } from '../../../settings/profiles/profiles.service.js';
 import { ConversationOwner, NeedsAccess } from '../../events/conversation-access.guard.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { USER_FULL } from '../../events/followed-conversation.repository.js';
-import {
-  ConversationActionsService,
-  sandboxNotRunning,
-  type WokenFrom,
-} from '../conversation-actions.service.js';
+import { ConversationActionsService } from '../conversation-actions.service.js';
 import { toSendMessageRequest } from '../message-parts.js';
 import { PendingMessagesService, startFailed, tooManyPending } from '../pending/pending-messages.service.js';
 import { acpAgentSilent, ModelSwitchService } from '../model-switch.service.js';
+import { sandboxNotRunning, type WokenFrom } from '../running-conversations.js';
 import {
   ConfirmationResponseDto,
   MessageQueuedDto,

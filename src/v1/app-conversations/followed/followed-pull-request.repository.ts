@@ -60,7 +60,10 @@ const IS_PENDING = 'SELECT EXISTS (SELECT FROM pending_messages WHERE id = $1) A
 export class FollowedPullRequestRepository extends Repository<FollowedPullRequest> {
   private readonly leases: LeasedRows;
 
-  constructor(dataSource: DataSource, clock: Clock) {
+  constructor(
+    dataSource: DataSource,
+    private readonly clock: Clock,
+  ) {
     super(FollowedPullRequest, dataSource.manager);
     this.leases = new LeasedRows(dataSource, clock, LEASED);
   }
@@ -116,9 +119,9 @@ export class FollowedPullRequestRepository extends Repository<FollowedPullReques
   }
 
   /** Makes those due that an event tells of. */
-  async wake(userId: string, { repository, numbers, shas }: ToldChangeRequest, now: Date): Promise<void> {
+  async wake(userId: string, { repository, numbers, shas }: ToldChangeRequest): Promise<void> {
     const commits = shas.map((sha) => sha.slice(0, SHA_DIGITS));
-    await this.query(WAKE, [userId, now, repository, numbers, commits]);
+    await this.query(WAKE, [userId, new Date(this.clock.now()), repository, numbers, commits]);
   }
 
   /** Ends a look, unless another one has begun; one that was woken meanwhile is looked at again. */

@@ -9,7 +9,7 @@ import { parseHexId } from '@slipway/common/identifiers.js';
 import { unknownConversation } from '../../events/events.service.js';
 import { FollowedConversationRepository } from '../../events/followed-conversation.repository.js';
 import { toWireStatus } from '../../sandboxes/sandbox-status.js';
-import { sandboxNotRunning } from '../conversation-actions.service.js';
+import { sandboxNotRunning } from '../running-conversations.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
 import { FIRST_MESSAGE_ID, PendingMessageRepository } from './pending-message.repository.js';

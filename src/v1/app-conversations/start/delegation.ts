@@ -8,6 +8,7 @@ import { unlessStatus } from '@slipway/agent-client/agent-server.http.js';
 import type { AgentServerTarget } from '@slipway/agent-client/agent-server.connections.js';
 import { unknownConversation } from '../../events/events.service.js';
 import { ConversationQueries } from '../conversation.queries.js';
+import { RunningConversations } from '../running-conversations.js';
 import type { StartRequest } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 
@@ -27,6 +28,7 @@ export class Delegation {
     private readonly conversations: ConversationQueries,
     private readonly tasks: StartTaskRepository,
     private readonly agentServers: AgentServerClient,
+    private readonly running: RunningConversations,
   ) {}
 
   /**
@@ -139,10 +141,12 @@ export class Delegation {
     return share?.left ?? null;
   }
 
-  /** Gives the conversation back what ended children have not spent. @throws AgentServerError */
-  async release(target: AgentServerTarget, userId: string, id: string): Promise<void> {
-    const { delegated } = await this.conversations.spending(userId, id);
-    await this.tell(target, id, delegated);
+  /** Gives the conversation back what ended children have not spent. @throws DomainError as `RunningConversations.read` */
+  async release(userId: string, givenId: string): Promise<void> {
+    await this.running.read(userId, givenId, async (target, { id }) => {
+      const { delegated } = await this.conversations.spending(userId, id);
+      await this.tell(target, id, delegated);
+    });
   }
 
   private async tell(target: AgentServerTarget, id: string, delegated: number): Promise<void> {

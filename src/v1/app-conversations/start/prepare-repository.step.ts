@@ -8,7 +8,8 @@ import {
   RepositoryAccessService,
 } from '../../../git-providers/repository-access.service.js';
 import { AgentServerCommands } from '@slipway/agent-client/agent-server.commands.js';
-import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inputs.reader.js';
+import type { AgentConfiguration } from '../agent-request/agent-inputs.reader.js';
+import { gitIdentity } from '../agent-request/git-access.reader.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import type { KeyUse } from '@slipway/egress-rules/concealer.js';

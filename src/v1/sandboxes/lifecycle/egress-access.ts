@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
 import { Clock } from '@slipway/common/clock.js';
@@ -25,6 +25,7 @@ const SETUP_OVER_MS = 3_000;
 /** The way out of sandboxes that need the proxy: the credential for it, and the authority by which it opens TLS. */
 @Injectable()
 export class SandboxEgress {
+  private readonly logger = new Logger('Sandboxes');
   private prepare: () => Promise<void> = () => Promise.resolve();
 
   constructor(
@@ -50,11 +51,28 @@ export class SandboxEgress {
     return hasRules ? (isOutside ? 'both' : 'rules') : isOutside ? 'credentials' : null;
   }
 
+  /** Pauses a sandbox whose rules have come or gone: its network, open or with no way but the proxy, was made when it started. */
+  async pauseOutdated(id: string): Promise<void> {
+    const sandbox = await this.sandboxes.find(id);
+    const spec = sandbox && this.specs.find(sandbox.specId);
+    if (!spec || !this.isOutdated(spec, sandbox)) {
+      return;
+    }
+    const statusDetail =
+      'Paused because the rules about what it may reach (SANDBOX_EGRESS) have come or gone since its start, or where credentials are (SANDBOX_CREDENTIALS) has changed. Resume it.';
+    const condition = { status: 'RUNNING' as const, generation: sandbox.generation };
+    if (
+      await this.sandboxes.transition(id, 'pause', { change: { statusDetail }, condition, cause: 'rules' })
+    ) {
+      this.logger.warn('sandbox paused: its rules have come or gone', { sandbox_id: id });
+    }
+  }
+
   /**
    * Whether the network of a sandbox that runs is of another kind than its rules need by now, or the operator has decided that
    * its credentials belong elsewhere. Where nothing is configured, replicas may have found different things.
    */
-  isOutdated(spec: SandboxSpec, sandbox: Sandbox): boolean {
+  private isOutdated(spec: SandboxSpec, sandbox: Sandbox): boolean {
     const mode = this.mode(spec, sandbox);
     return this.place.isConfigured
       ? mode !== sandbox.egressMode

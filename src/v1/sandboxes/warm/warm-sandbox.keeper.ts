@@ -68,7 +68,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
     manager: EntityManager,
     spec: SandboxSpec,
     wanted: WantedSandbox,
-    hostId: string,
+    hostId?: string,
   ): Promise<(ClaimedSandbox & Pick<Sandbox, 'egressMode'>) | null> {
     if (this.config.sandboxes.warm === 0) {
       return null;
@@ -80,7 +80,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
       return null;
     }
     const { fingerprint } = plan;
-    const claimed = await this.repository.claim(manager, hostId, fingerprint);
+    const claimed = await this.repository.claim(manager, fingerprint, hostId);
     this.outcomes.record({ outcome: claimed === null ? 'none_ready' : 'warm' });
     this.claimedAt = performance.now();
     this.short.add(fingerprint);

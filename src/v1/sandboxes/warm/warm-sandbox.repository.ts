@@ -62,7 +62,11 @@ export class WarmSandboxRepository {
   ) {}
 
   /** Takes a ready one out of the pool in the caller's transaction; returns null when none is ready. */
-  async claim(manager: EntityManager, hostId: string, fingerprint: string): Promise<ClaimedSandbox | null> {
+  async claim(
+    manager: EntityManager,
+    fingerprint: string,
+    hostId = this.host.id,
+  ): Promise<ClaimedSandbox | null> {
     const [row] = await CLAIM.within(manager, [hostId, fingerprint]);
     return row ?? null;
   }

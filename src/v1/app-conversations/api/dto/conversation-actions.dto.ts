@@ -12,7 +12,7 @@ import {
   TextList,
 } from '@slipway/api/validation/field-decorators.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
-import { agentServerSilent, sandboxNotRunning } from '../../conversation-actions.service.js';
+import { agentServerSilent, sandboxNotRunning } from '../../running-conversations.js';
 import { MAX_PARTS, type MessagePart, messagePartProblems, PART_TYPES } from '../../message-parts.js';
 
 const SANDBOX_ID = '3kTMd9ZpQ2sVbX7cRfLw1A';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { gitIdentity } from './agent-inputs.reader.js';
+import { gitIdentity } from './git-access.reader.js';
 
 describe('gitIdentity', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { toListedConversation } from './conversation-adoption.service.js';
+import { toListedConversation } from './conversation.adopter.js';
 
 const NOW = new Date('2026-11-22T12:00:00Z');
 const ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';

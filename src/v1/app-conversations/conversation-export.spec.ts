@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { eventFileName } from './conversations.service.js';
+import { eventFileName } from './conversation-export.js';
 
 it.each([
   [0, 'c0ffee-1', 'event_000000_c0ffee-1.json'],
