@@ -34,7 +34,7 @@ const SESSION_KEY = /^(?:[0-9A-Za-z]{43}|slwc_[\w-]{76})$/;
 /** The prefix of a conversation's key. */
 export const AGENT_KEY = 'slwc_';
 const SANDBOX_OWNERS = 10_000;
-const SANDBOX_OWNER_MS = 60_000;
+const OWNER_MS = 60_000;
 /** The IPv6 network of one customer of an internet provider (RFC 6177). */
 const IPV6_NETWORK_BITS = 64;
 
@@ -74,7 +74,7 @@ export class RequestAdmission {
   /** Separate, since addresses can be as many as requests. */
   private readonly ofStrangers: RateLimit;
   private readonly sandboxOwners = new BoundedCache<string, string>(SANDBOX_OWNERS, {
-    ttl: SANDBOX_OWNER_MS,
+    ttl: OWNER_MS,
   });
 
   constructor(private readonly options: AdmissionOptions) {

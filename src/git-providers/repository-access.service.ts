@@ -40,7 +40,7 @@ const CLONE_ACCESS_TIMEOUT_MS = 12_000;
 const CHANGE_REQUEST_TIMEOUT_MS = 45_000;
 /** Hosts wait ten seconds for the answer to an event. */
 const RIGHTS_TIMEOUT_MS = 8_000;
-const RIGHTS_KEPT_MS = 300_000;
+const RIGHTS_MS = 300_000;
 const MAX_RIGHTS = 10_000;
 /** A name that is possible everywhere, for questions about a server only. */
 const ANY_REPOSITORY = 'octo/app';
@@ -50,7 +50,7 @@ const ANY_REPOSITORY = 'octo/app';
 export class RepositoryAccessService {
   private readonly logger = new Logger(RepositoryAccessService.name);
   private readonly rights = new BoundedCache<string, Promise<ActorRights>>(MAX_RIGHTS, {
-    ttl: RIGHTS_KEPT_MS,
+    ttl: RIGHTS_MS,
   });
 
   constructor(

@@ -6,15 +6,15 @@ import { answeredRequestId, currentRequest } from '@slipway/api/requests/request
 import { failSpan, tracer } from '@slipway/common/spans.js';
 import type { Metrics } from '@slipway/telemetry/metrics.js';
 
-/** Counts finished requests by route. `unroutedName` names requests without a route; null if they have no name. */
+/** Counts finished requests by route. `nameOf` names requests without a route; null if they have no name. */
 export function requestMetricsMiddleware(
   metrics: Metrics,
-  unroutedName: (request: IncomingMessage) => string | null,
+  nameOf: (request: IncomingMessage) => string | null,
 ): Middleware {
   return (request, response, next) => {
     const startedAt = performance.now();
     response.once('close', () => {
-      const route = routePattern(request) ?? unroutedName(request) ?? 'none';
+      const route = routePattern(request) ?? nameOf(request) ?? 'none';
       const seconds = (performance.now() - startedAt) / 1000;
       metrics.countRequest(request.method ?? '', route, response.statusCode, seconds);
     });
@@ -35,11 +35,9 @@ const USER_HASH_LENGTH = 16;
 
 /**
  * A span for every request, named by its route. A caller's `traceparent` is the parent but does not decide sampling.
- * `unroutedName` names requests without a route; null if they have no name.
+ * `nameOf` names requests without a route; null if they have no name.
  */
-export function requestSpansMiddleware(
-  unroutedName: (request: IncomingMessage) => string | null,
-): Middleware {
+export function requestSpansMiddleware(nameOf: (request: IncomingMessage) => string | null): Middleware {
   return (request, response, next) => {
     if (PROBES.test(request.url ?? '')) {
       next();
@@ -55,7 +53,7 @@ export function requestSpansMiddleware(
     };
     const span = tracer().startSpan(method, { kind: SpanKind.SERVER, attributes }, parent);
     response.once('close', () => {
-      const route = routePattern(request) ?? unroutedName(request);
+      const route = routePattern(request) ?? nameOf(request);
       const { statusCode } = response;
       span.setAttributes({
         'http.response.status_code': statusCode,

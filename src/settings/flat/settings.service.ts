@@ -92,9 +92,7 @@ export class SettingsService {
       ...keptByNull(dto, after),
       ...(await this.useWarnings(userId, before, after)),
     ];
-    const isUntouched = [...MODEL_COLUMNS, 'details' as const].every(
-      (name) => after[name] === before?.[name],
-    );
+    const isUntouched = [...MODEL_COLUMNS, 'details' as const].every((key) => after[key] === before?.[key]);
     if (isUntouched || !MODEL_COLUMNS.some((column) => columns.has(column))) {
       return warnings;
     }

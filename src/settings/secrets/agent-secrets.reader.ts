@@ -86,9 +86,7 @@ export class AgentSecretsReader {
     const names = new Set(own.map(({ name }) => name));
     const all = [...stored(INSTALLATION_ORGANIZATION_ID).filter(({ name }) => !names.has(name)), ...own];
     const given = all.filter(({ name, phase }) => phase === 'setup' && isVisible(name, false));
-    return new Map(
-      await Promise.all(given.map(async (secret) => [secret.name, await shown(secret)] as const)),
-    );
+    return new Map(await Promise.all(given.map(async (each) => [each.name, await shown(each)] as const)));
   }
 
   /** Custom secrets whose values are put in outside of sandboxes; the user's own of a name win. @throws SecretDecryptionError */

@@ -221,10 +221,8 @@ export class ConversationWorkspaceService {
 
   /** Reads the file of hooks as it is now. Throws as `skills`. */
   async hooks(userId: string, id: string): Promise<HookEvent[]> {
-    const response = await this.readIfRunning(userId, id, '/api/hooks', (folder) => ({
-      project_dir: folder,
-    }));
-    return toHookEvents(jsonAt(response, 'hook_config'));
+    const answer = await this.readIfRunning(userId, id, '/api/hooks', (folder) => ({ project_dir: folder }));
+    return toHookEvents(jsonAt(answer, 'hook_config'));
   }
 
   /**

@@ -276,10 +276,8 @@ export class StartTaskRepository {
     if (stored === null) {
       return new Map();
     }
-    const secrets: Record<string, string> = JSON.parse(
-      this.cipher.decrypt(stored, requestSecretsBinding(id)),
-    );
-    return new Map(Object.entries(secrets));
+    const known: Record<string, string> = JSON.parse(this.cipher.decrypt(stored, requestSecretsBinding(id)));
+    return new Map(Object.entries(known));
   }
 
   async ofConversation(
