@@ -1,5 +1,6 @@
 import { benchAutomations } from './automations.bench.js';
 import { benchConversations } from './conversations.bench.js';
+import { benchEgress } from './egress.bench.js';
 import { benchGrowth } from './growth.bench.js';
 import { benchKubernetes } from './kubernetes.bench.js';
 import { benchLoad } from './load.bench.js';
@@ -25,6 +26,7 @@ const PROGRAMS: Record<(typeof BENCHES)[number], () => Promise<Outcome[]>> = {
   conversations: benchConversations,
   running: benchRunning,
   warm: benchWarm,
+  egress: benchEgress,
   automations: benchAutomations,
   streams: benchStreams,
   load: benchLoad,

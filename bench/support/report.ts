@@ -30,6 +30,17 @@ export function atMost(
   };
 }
 
+/** The median of several figures, which is to reach a bound. */
+export function atLeast(
+  what: string,
+  figures: readonly number[],
+  min: number,
+  { unit = '' }: Measure,
+): Outcome {
+  const [target, measured] = [`>= ${min} ${unit}`, `${spread(figures, 0)} ${unit}`];
+  return { what, target, measured, reached: median(figures) >= min };
+}
+
 export function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }

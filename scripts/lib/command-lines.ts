@@ -11,6 +11,7 @@ export const BENCHES = [
   'conversations',
   'running',
   'warm',
+  'egress',
   'automations',
   'streams',
   'load',

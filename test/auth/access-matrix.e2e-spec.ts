@@ -80,7 +80,7 @@ const NO_ADMINISTRATOR = `403 forbidden ${ADMINISTRATORS_ONLY}`;
 let app: TestApp;
 /** Everybody who may ask, with what they send. */
 let callers: Record<'nobody' | 'unknown' | 'unknownBearer' | 'user' | 'admin', Headers>;
-/** Keys of the administrator, and a session that was begun with each, that may do one thing. */
+/** Keys of the administrator, and a session that was begun with each, that may do one thing; and a viewer, who only reads. */
 let limited: { scope: Scope; headers: Headers }[];
 let sessions: Record<'withoutToken' | 'withTokenOfAnother' | 'withEmptyToken', Headers>;
 
@@ -99,7 +99,9 @@ beforeAll(async () => {
     withTokenOfAnother: { Cookie: cookie, 'X-CSRF-Token': token },
     withEmptyToken: { Cookie: cookie, 'X-CSRF-Token': '' },
   };
-  limited = [];
+  const viewer = await app.createUser();
+  await app.dataSource.query('UPDATE users SET reads_only = true WHERE id = $1', [viewer.id]);
+  limited = [{ scope: 'read', headers: viewer.headers }];
   for (const scope of SCOPES) {
     const { key } = await app.app
       .get(ApiKeysService)

@@ -1,7 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import request from 'supertest';
+import { AccessChanges } from '../../src/auth/access-changes.js';
 import { CLIENT_ID, FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
+import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { EventSource } from '../support/event-source.js';
 import { SignInBrowser } from '../support/sign-in-browser.js';
 import { until } from '../support/until.js';
 
@@ -299,5 +303,46 @@ describe('signing in by the issuer', () => {
       await who.user();
       await until(async () => (await who.user()) === null);
     });
+
+    it('where the issuer does not renew it any more, though all that it does is to hold a stream', async () => {
+      issuer.state.refreshTokens = [];
+      const who = browser();
+      await who.signIn();
+      const rows = new ConversationRows(app);
+      const { hex } = await rows.conversation((await who.user())?.id ?? '', {}, FOLLOWED_ELSEWHERE);
+      const address = `${app.url}/api/v1/conversation/${hex}/events/stream`;
+      const stream = await EventSource.connect(address, { Cookie: who.cookie });
+      issuer.state.refreshTokens.length = 0;
+      app.clock.advance(HOUR_MS);
+      // As every five seconds.
+      app.app.get(AccessChanges).tell(null);
+
+      await stream.untilEnded();
+      expect(await who.user()).toBeNull();
+    });
+  });
+});
+
+describe('an issuer whose access tokens are no JWTs', () => {
+  it('is told of once where they were to be keys: at the first sign-in, at which people get in', async () => {
+    const warned = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    const issuer = await FakeOidcIssuer.start();
+    const person = { sub: 'ada', email: 'ada@example.com' };
+    Object.assign(issuer.state, { person, accessToken: 'opaque' });
+    const app = await createTestApp(issuer.environment);
+    const toldOf = (): number =>
+      warned.mock.calls.filter(([text]) => String(text).includes('are no JWTs')).length;
+    try {
+      expect(toldOf()).toBe(0);
+      for (const who of [new SignInBrowser(app.url), new SignInBrowser(app.url)]) {
+        await who.signIn();
+        expect((await who.user())?.email).toBe(person.email);
+        expect(toldOf()).toBe(1);
+      }
+    } finally {
+      warned.mockRestore();
+      await app.close();
+      await issuer.server.close();
+    }
   });
 });

@@ -34,6 +34,8 @@ export interface IssuerState {
   renewed: Claims | null;
   /** Changes an ID token before it is sent. */
   tamper: ((token: string) => Promise<string>) | null;
+  /** Of people, in place of a JWT. */
+  accessToken: string | null;
 }
 
 /**
@@ -48,6 +50,7 @@ export class FakeOidcIssuer {
     refreshTokens: null,
     renewed: null,
     tamper: null,
+    accessToken: null,
   };
   private keys: SigningKey[] = [];
   private readonly codes = new Map<string, IssuedCode>();
@@ -197,14 +200,14 @@ export class FakeOidcIssuer {
   }
 
   private async tokens(idToken: string | null): Promise<FakeResponse> {
-    const { refreshTokens, person } = this.state;
+    const { refreshTokens, person, accessToken } = this.state;
     const refreshToken = refreshTokens === null ? null : `refresh-${randomUUID()}`;
     if (refreshToken !== null) {
       refreshTokens?.push(refreshToken);
     }
     return {
       body: {
-        access_token: await this.accessToken({ sub: person['sub'] }),
+        access_token: accessToken ?? (await this.accessToken({ sub: person['sub'] })),
         token_type: 'Bearer',
         expires_in: 300,
         ...(idToken !== null && { id_token: idToken }),

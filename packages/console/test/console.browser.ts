@@ -713,7 +713,7 @@ describe('the console', () => {
     });
     await page.reload();
     const item = page.getByRole('log').getByRole('listitem').filter({ hasText: 'pypi.org' });
-    await item.getByText('was refused: no rule allows it, in the setup').waitFor();
+    await item.getByText('was refused by the proxy: no rule allows it, in the setup').waitFor();
     await item.getByRole('button', { name: 'Allow once' }).click();
     await item.getByText('within ten minutes').waitFor();
     let shared = ['sandbox_egress'];
@@ -743,6 +743,57 @@ describe('the console', () => {
     await page.reload();
     await page.getByRole('log').getByText('What did you change?').waitFor();
     await nadia.forgetComplaints();
+  });
+
+  it('lists what the sandbox asked the network for, and who refused it: the proxy or the host', async () => {
+    const { page } = nadia;
+    const request = {
+      at: new Date().toISOString(),
+      port: 443,
+      rule: null,
+      phase: 'agent',
+      method: null,
+      path: null,
+    };
+    const list = [
+      { ...request, host: 'pypi.org', denied: 'rule', status: null },
+      {
+        ...request,
+        host: 'api.example.com',
+        method: 'PUT',
+        path: '/x',
+        denied: null,
+        rule: '*.example.com',
+        status: 403,
+      },
+      {
+        ...request,
+        host: 'git.example.com',
+        denied: null,
+        rule: '*.example.com',
+        status: null,
+        phase: 'setup',
+      },
+    ];
+    const sent: unknown[] = [];
+    await page.route('**/egress/log', (route) => route.fulfill({ json: list }));
+    await page.route('**/egress/allow', async (route) => {
+      sent.push(route.request().postDataJSON());
+      await route.fulfill({ json: { host: 'pypi.org', expires_at: new Date().toISOString() } });
+    });
+    await page.getByRole('tab', { name: 'Network' }).click();
+    const asked = page.getByRole('list', { name: 'requests' }).getByRole('listitem');
+    await asked.filter({ hasText: 'PUT api.example.com/x' }).getByText('The host answered 403').waitFor();
+    await asked.filter({ hasText: 'git.example.com' }).getByText('Passed through, in the setup').waitFor();
+    const refused = asked.filter({ hasText: 'pypi.org was refused by the proxy: no rule allows it' });
+    await refused.getByRole('button', { name: 'Add a rule' }).waitFor();
+    await refused.getByRole('button', { name: 'Allow once' }).click();
+    await refused.getByText('within ten minutes').waitFor();
+    expect(await asked.getByRole('button').count()).toBe(2);
+    expect(sent).toEqual([{ host: 'pypi.org', once: true }]);
+    await nadia.expectSound();
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.getByRole('tab', { name: 'Files' }).click();
   });
 
   it('keeps what was typed when the session ends', async () => {

@@ -53,10 +53,10 @@ describe('signing in by the identity provider', () => {
     return visitor;
   }
 
-  async function signIn(visitor: Visitor, name: string, group: string): Promise<void> {
+  async function signIn(visitor: Visitor, name: string, group: string, link = BUTTON): Promise<void> {
     const { page } = visitor;
     issuer.state.person = { sub: name, email: `${name}@example.com`, name, groups: [group] };
-    await page.getByRole('link', { name: BUTTON }).click();
+    await page.getByRole('link', { name: link, exact: true }).click();
     await page.waitForURL(/^http:\/\/localhost/);
     visitor.forgetHosts();
   }
@@ -215,10 +215,19 @@ describe('signing in by the identity provider', () => {
     await cy.leave();
   });
 
-  it('lets who is signed in try requests out in the documents, without a key', async () => {
-    const ada = await come('ada', 'ops', '/console/');
-    await ada.page.getByRole('heading', { name: 'Work' }).waitFor();
+  it('signs people in by Authorize in the documents, who try requests out without a key then', async () => {
+    const ada = await Visitor.come(browser, demo.url.replace('127.0.0.1', 'localhost'));
+    const authorize = (): Promise<void> =>
+      ada.page.getByRole('button', { name: 'Authorize' }).first().click();
+    await ada.page.goto('/docs');
+    await authorize();
+    await signIn(ada, 'ada', 'ops', 'Sign in');
+    await authorize();
+    await ada.page.getByText('You are signed in as ada@example.com.').waitFor();
+    expect(new URL(ada.page.url()).pathname).toBe('/docs');
     await ada.page.goto('/docs/#/API%20keys/create_api_key');
+    // Another fragment alone loads no page.
+    await ada.page.reload();
     const operation = ada.page.locator('#operations-API_keys-create_api_key');
     await operation.getByRole('button', { name: 'Execute' }).click();
     const status = operation.locator('.live-responses-table tbody .response-col_status');

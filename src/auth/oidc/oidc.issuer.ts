@@ -27,8 +27,9 @@ const CLOCK_TOLERANCE = 30;
 const PAUSE_MS = 10_000;
 /** After which keys and addresses are asked for again beside the request that notices. */
 const FRESH_MS = 5 * 60_000;
-/** Issuers whose access tokens are known to be no JWTs. */
-const OPAQUE_TOKENS: readonly string[] = ['accounts.google.com'];
+/** Issuers whose access tokens are no JWTs, or for nobody else: Google, and the server of an Okta organization. */
+const OPAQUE_TOKENS = /^https:\/\/(?:accounts\.google\.com|[^/]+\.okta(?:preview)?\.com)\/?$/;
+const JWT = /^eyJ[^.]*\.[^.]+\.[^.]+$/;
 const TIMEOUT_MS = 8_000;
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
@@ -76,6 +77,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
   private discovering: Promise<Discovered> | null = null;
   /** When {@link discovering} failed; null while it goes on. */
   private failedAt: number | null = null;
+  private hasToldOpaque = false;
   private lastKeys: { at: number; answer: Promise<Response> | null } = { at: -Infinity, answer: null };
 
   constructor(
@@ -86,20 +88,14 @@ export class OidcIssuer implements OnApplicationBootstrap {
 
   /** Not awaited: who has a key or a session gets in without the issuer. */
   onApplicationBootstrap(): void {
-    const { issuer, audiences } = this.config.oidc ?? {};
+    const { issuer } = this.config.oidc ?? {};
     if (!issuer) {
       return;
     }
     if (issuer.startsWith('http:') && !isLoopbackHost(new URL(issuer).hostname)) {
-      this.logger.warn('OIDC_ISSUER has no TLS, so others on the way can sign in as any user', {
-        issuer,
-      });
+      this.logger.warn('OIDC_ISSUER has no TLS: others on the way can sign in as any user', { issuer });
     }
-    if (audiences?.length && OPAQUE_TOKENS.includes(new URL(issuer).hostname)) {
-      this.logger.warn('access tokens of this issuer are no JWTs, so OIDC_AUDIENCE has no effect', {
-        issuer,
-      });
-    }
+    this.tellOpaque(OPAQUE_TOKENS.test(issuer));
     // What is wrong is logged there.
     this.discover().catch(() => undefined);
   }
@@ -188,6 +184,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
         idTokenExpected: true,
       }),
     );
+    this.tellOpaque(!JWT.test(tokens.access_token));
     const refreshToken = tokens.refresh_token ?? null;
     return { claims: await this.claimsOf(configuration, tokens), refreshToken };
   }
@@ -207,6 +204,15 @@ export class OidcIssuer implements OnApplicationBootstrap {
       throw new DomainError('not_found', 'No issuer is configured: set OIDC_ISSUER.');
     }
     return this.config.oidc;
+  }
+
+  /** Once, and only where they were to be keys. */
+  private tellOpaque(isOpaque: boolean): void {
+    const { issuer, audiences } = this.required;
+    if (isOpaque && audiences.length > 0 && !this.hasToldOpaque) {
+      this.hasToldOpaque = true;
+      this.logger.warn('access tokens of this issuer are no JWTs: OIDC_AUDIENCE has no effect', { issuer });
+    }
   }
 
   private get clientId(): string {

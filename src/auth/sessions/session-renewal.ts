@@ -35,8 +35,8 @@ export class SessionRenewal {
   }
 
   /** Not awaited: no request waits for the issuer. */
-  renewIfDue(id: string, renewedAt: Date, now: number): void {
-    if (now - renewedAt.getTime() >= RENEW_MS) {
+  renewIfDue(id: string, renewedAt: Date | null, now: number): void {
+    if (renewedAt !== null && now - renewedAt.getTime() >= RENEW_MS) {
       this.renew(id, now).catch((error: unknown) => {
         this.logger.warn('failed to renew a session', { session_id: id, error: errorMessage(error) });
       });

@@ -113,7 +113,7 @@ const FIND_VALID = `
   FROM sessions s JOIN users u ON u.id = s.user_id LEFT JOIN api_keys k ON k.id = s.api_key_id
   WHERE s.id = $5 AND ${IS_VALID}`;
 
-const FIND_VALID_IDS = `SELECT s.id FROM sessions s WHERE s.id = ANY ($5::text[]) AND ${IS_VALID}`;
+const FIND_STILL_VALID = `SELECT s.id, s.renewed_at FROM sessions s WHERE s.id = ANY ($5::text[]) AND ${IS_VALID}`;
 
 /** Expired ones, and those beyond the newest `$6`. */
 const FORGET_ENDED = `
@@ -177,9 +177,11 @@ export class SessionRepository extends Repository<Session> {
     return row ?? null;
   }
 
-  async findValidIds(ids: readonly string[], now: Date): Promise<string[]> {
-    const rows = await this.query<{ id: string }[]>(FIND_VALID_IDS, [...this.ages(now), ids]);
-    return rows.map(({ id }) => id);
+  async findStillValid(
+    ids: readonly string[],
+    now: Date,
+  ): Promise<{ id: string; renewed_at: Date | null }[]> {
+    return this.query(FIND_STILL_VALID, [...this.ages(now), ids]);
   }
 
   /**

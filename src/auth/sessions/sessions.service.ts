@@ -62,9 +62,12 @@ export class SessionsService {
     );
   }
 
-  /** Which of the sessions are valid now, uncached. */
+  /** Which of the sessions are valid now, uncached; one that only holds a stream is renewed here. */
   async stillValid(ids: readonly string[]): Promise<string[]> {
-    return ids.length === 0 ? [] : this.sessions.findValidIds(ids, new Date(this.clock.now()));
+    const now = this.clock.now();
+    const valid = ids.length === 0 ? [] : await this.sessions.findStillValid(ids, new Date(now));
+    valid.forEach(({ id, renewed_at: at }) => this.renewal.renewIfDue(id, at, now));
+    return valid.map(({ id }) => id);
   }
 
   /** Has no effect on a session that has ended. */
@@ -85,9 +88,7 @@ export class SessionsService {
     if (now - stored.last_used_at.getTime() >= LAST_USED_MS) {
       this.noteUse(id, now);
     }
-    if (stored.renewed_at !== null) {
-      this.renewal.renewIfDue(id, stored.renewed_at, now);
-    }
+    this.renewal.renewIfDue(id, stored.renewed_at, now);
     return { user: { ...callerOf(stored, id), name: stored.name }, endsAt: stored.ends_at.getTime() };
   }
 

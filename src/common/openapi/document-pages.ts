@@ -7,6 +7,7 @@ import type { Request, Response } from 'express';
 import { productFolder } from '../product.js';
 import { StaticAnswer } from '@slipway/api/requests/static-answer.js';
 import { FIRST_TAG } from './introduction.js';
+import { SESSION_SCHEME } from './complete-operation.js';
 import { buildOpenApiDocument } from './openapi-document.js';
 
 const DOCUMENT = '/openapi.json';
@@ -57,6 +58,13 @@ function withSession(request) {
     return request;
   });
 }
+// A page sets no cookie of a session: in its place, Authorize says who is signed in, or leads to the sign-in and back.
+var session = {}; fetch('${prefix}/auth/session').then(function (answer) { return answer.json(); }).then(function (found) { session = found; });
+function signIn(KeyField, system) { return function (props) {
+  if (props.name !== '${SESSION_SCHEME}') return system.React.createElement(KeyField, props);
+  var there = session.sign_in_url ? session.sign_in_url + '?return_to=' + encodeURIComponent(location.pathname) : '${prefix}/console/';
+  return session.user ? 'You are signed in as ' + session.user.email + '.' : system.React.createElement('a', { href: there }, 'Sign in');
+}; }
 var ui = SwaggerUIBundle({
   url: '${prefix}${DOCUMENT}',
   dom_id: '#swagger-ui',
@@ -64,7 +72,7 @@ var ui = SwaggerUIBundle({
   requestInterceptor: withSession,
   presets: [SwaggerUIBundle.presets.apis],
   plugins: [function () {
-    return { statePlugins: { spec: { wrapActions: {
+    return { wrapComponents: { apiKeyAuth: signIn }, statePlugins: { spec: { wrapActions: {
       parseToJson: function (parse, system) {
         return function (text) { system.specActions.updateJsonSpec(JSON.parse(text, withoutGuesses)); };
       },

@@ -1,7 +1,7 @@
 import { type Attack, ofService, held } from '../attack.js';
 import { EventSender } from '../support/event-sender.js';
 import type { HostileWorld } from '../support/hostile-world.js';
-import { MIB } from '../support/response-times.js';
+import { MIB, ResponseTimes } from '../support/response-times.js';
 
 const PATH = '/api/automation/v1';
 const LARGE_EVENTS = 110;
@@ -15,10 +15,12 @@ const KEYS = Array.from({ length: 50 }, (_none, index) =>
 );
 const MESSAGES = 130;
 const MAX_MESSAGES = 100;
+const MAX_GROWTH_MIB = 500;
 
 export const storageOfAutomations: Attack = {
   name: 'storage-of-automations',
   finding: 6,
+  timed: true,
   what: `Bob sends ${LARGE_EVENTS} events of 1 MB to an automation that is busy and has a long prompt, ${SMALL_EVENTS} small ones that ${IDLE_AUTOMATIONS} automations do not wait for, and ${MESSAGES} messages that no agent is to go on with.`,
   expected: ofService(
     held('events have 100 MB, what did not begin is not stored, and a hundred messages wait for an agent'),
@@ -27,9 +29,11 @@ export const storageOfAutomations: Attack = {
 };
 
 async function attack(world: HostileWorld): Promise<{ held: boolean; seen: string }> {
+  const times = ResponseTimes.watch(world);
   const small = await smallEvents(world);
   const large = await largeEvents(world);
   const taken = await messages(world);
+  const others = await times.end(MAX_GROWTH_MIB);
   return {
     held:
       small < MIB &&
@@ -37,8 +41,9 @@ async function attack(world: HostileWorld): Promise<{ held: boolean; seen: strin
       large.skippedRuns > 0 &&
       large.skippedWork < 1_000 * large.skippedRuns &&
       taken.accepted <= MAX_MESSAGES &&
-      taken.refused.every((status) => status === 507),
-    seen: `${SMALL_EVENTS} small events left ${mib(small)} of reasons; ${LARGE_EVENTS} large ones left ${mib(large.payloads)}, and ${large.skippedRuns} skipped runs with ${mib(large.skippedWork)} of work; ${taken.accepted} of ${MESSAGES} messages were taken, the others answered ${[...new Set(taken.refused)].join(', ') || 'never'}`,
+      taken.refused.every((status) => status === 507) &&
+      others.held,
+    seen: `${SMALL_EVENTS} small events left ${mib(small)} of reasons; ${LARGE_EVENTS} large ones left ${mib(large.payloads)}, and ${large.skippedRuns} skipped runs with ${mib(large.skippedWork)} of work; ${taken.accepted} of ${MESSAGES} messages were taken, the others answered ${[...new Set(taken.refused)].join(', ') || 'never'}; ${others.seen}`,
   };
 }
 

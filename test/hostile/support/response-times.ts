@@ -61,7 +61,7 @@ export class ResponseTimes {
   }
 }
 
-function described(times: readonly number[]): string {
+export function described(times: readonly number[]): string {
   const [p50, p99, max] = [0.5, 0.99, 1].map((share) => Math.round(quantile(times, share)));
   return `p50 ${p50} p99 ${p99} max ${max} ms`;
 }

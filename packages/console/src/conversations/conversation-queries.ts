@@ -98,6 +98,12 @@ export function portsQuery(id: string) {
   return { ...bodyQuery(['ports', id], call), refetchInterval: PORTS_MS };
 }
 
+/** Reported by the proxy within seconds. */
+export function requestsQuery(sandbox: string) {
+  const call = () => api.GET('/api/v1/sandboxes/{id}/egress/log', at(sandbox));
+  return { ...bodyQuery(['requests', sandbox], call), refetchInterval: PORTS_MS };
+}
+
 /** Kept changes are others than those of a running sandbox. */
 export function changesQuery(id: string, sandbox: string) {
   const params = { path: { id }, query: { path: '.', resume: false } };

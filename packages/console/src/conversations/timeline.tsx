@@ -2,7 +2,7 @@ import { memo, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { Schemas } from '../api/client.js';
 import { Callout, Clock, Elsewhere } from '../ui/blocks.js';
-import { Denied } from './denied.js';
+import { type Denial, Denied } from './network.js';
 import { DiffView } from './diff-view.js';
 import { type GivenTask, TaskCard } from './task-card.js';
 import { type AgentEvent, attachedOf, DENIED, type Draft, type Step, textOf, thinkingOf } from './events.js';
@@ -45,7 +45,7 @@ export const TimelineItem = memo(function TimelineItem({
   if (event.key === DENIED) {
     return (
       <Item event={event} who="Network" look="failed" text="">
-        <Denied event={event} sandbox={of.sandbox} />
+        <Denied denial={event.value as Denial} sandbox={of.sandbox} />
       </Item>
     );
   }

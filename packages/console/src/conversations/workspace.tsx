@@ -4,14 +4,17 @@ import { useState } from 'react';
 import { Ago, Button, Empty, Loaded } from '../ui/blocks.js';
 import { changesQuery, type Conversation, diffQuery, fileQuery, filesQuery } from './conversation-queries.js';
 import { DiffView } from './diff-view.js';
+import { Network } from './network.js';
 
 /** The most changes that are shown unfolded. */
 const FEW_CHANGES = 5;
 const LETTERS: Record<string, string> = { ADDED: 'A', UPDATED: 'M', DELETED: 'D', MOVED: 'R' };
-const PANELS = { Changes, Files };
+const PANELS = { Changes, Files, Network };
+type PanelProps = { id: string; status: string; sandbox: string };
 
-/** What the agent has changed, and the files as they are now, both from the repository down. */
-export function Workspace({ conversation: { id, sandbox_status: status } }: { conversation: Conversation }) {
+/** What the agent has changed, and the files as they are now, both from the repository down; what it asked the network for. */
+export function Workspace({ conversation }: { conversation: Conversation }) {
+  const { id, sandbox_status: status, sandbox_id: sandbox } = conversation;
   return (
     <Tabs.Root defaultValue="Changes" className="panel tabs">
       <Tabs.List className="tab-list" aria-label="Workspace">
@@ -23,10 +26,10 @@ export function Workspace({ conversation: { id, sandbox_status: status } }: { co
       </Tabs.List>
       {Object.entries(PANELS).map(([name, Panel]) => (
         <Tabs.Panel key={name} value={name} className="tab-panel">
-          {status === 'STARTING' ? (
+          {status === 'STARTING' && Panel !== Network ? (
             <Empty title="The sandbox is starting">Its files can be seen when it runs.</Empty>
           ) : (
-            <Panel id={id} status={status} />
+            <Panel id={id} status={status} sandbox={sandbox} />
           )}
         </Tabs.Panel>
       ))}
@@ -35,9 +38,9 @@ export function Workspace({ conversation: { id, sandbox_status: status } }: { co
 }
 
 /** A sandbox that does not run shows the changes that were kept. */
-function Changes({ id, status: sandbox }: { id: string; status: string }) {
+function Changes({ id, status }: PanelProps) {
   return (
-    <Loaded query={useQuery(changesQuery(id, sandbox))} name="changes" empty="No changes yet">
+    <Loaded query={useQuery(changesQuery(id, status))} name="changes" empty="No changes yet">
       {(list) =>
         list === null ? (
           <Empty title="No changes were kept">Resume the sandbox to see what the agent changed.</Empty>
@@ -45,8 +48,8 @@ function Changes({ id, status: sandbox }: { id: string; status: string }) {
           <>
             <AsOf what="changes" time={list[0]?.as_of} />
             <ul className="files">
-              {list.map(({ path, status }) => (
-                <Change key={path} id={id} path={path} status={status} isFew={list.length <= FEW_CHANGES} />
+              {list.map(({ path, status: how }) => (
+                <Change key={path} id={id} path={path} status={how} isFew={list.length <= FEW_CHANGES} />
               ))}
             </ul>
           </>
@@ -77,7 +80,7 @@ function Change({ id, path, status, isFew }: { id: string; path: string; status:
 }
 
 /** A sandbox that does not run shows the file names that were kept. */
-function Files({ id, status }: { id: string; status: string }) {
+function Files({ id, status }: PanelProps) {
   const files = useQuery(filesQuery(id, status));
   const [opened, setOpened] = useState<string | null>(null);
   if (opened !== null && status === 'RUNNING') {

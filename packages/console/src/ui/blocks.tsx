@@ -80,7 +80,7 @@ export function Loaded<T>({ query, name, empty, explain, children }: LoadedProps
   );
 }
 
-type RowsProps<T> = Omit<LoadedProps<T[]>, 'children'> & { children: (item: T) => ReactNode };
+type RowsProps<T> = Omit<LoadedProps<T[]>, 'children'> & { children: (item: T, index: number) => ReactNode };
 
 /** A list that is loaded. */
 export function Rows<T>({ children, ...rest }: RowsProps<T>) {

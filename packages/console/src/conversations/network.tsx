@@ -1,9 +1,10 @@
-import { api, at, bodyOf } from '../api/client.js';
+import { useQuery } from '@tanstack/react-query';
+import { api, at, bodyOf, type Schemas } from '../api/client.js';
 import { useAction } from '../ui/actions.js';
-import { Button } from '../ui/blocks.js';
-import type { AgentEvent } from './events.js';
+import { Ago, Button, Empty, Row, Rows } from '../ui/blocks.js';
+import { requestsQuery } from './conversation-queries.js';
 
-type Denial = { host: string; port: number; method?: string; reason: string; rule: string | null; phase: string };
+export type Denial = { host: string; port: number; reason: string; rule: string | null; phase: string };
 type Rules = { allow?: unknown[] };
 
 const WHY: Record<string, string> = {
@@ -24,13 +25,41 @@ async function addRule(entry: object): Promise<void> {
   await bodyOf(api.POST('/api/v1/settings', { body: { sandbox_egress: { ...rules, allow: [...allow, entry] } } }));
 }
 
+/** What programs of the sandbox asked for, newest first. */
+export function Network({ sandbox }: { sandbox: string }) {
+  const none = (
+    <Empty title="No requests">They are listed where rules say what the sandbox may reach, or keys stay outside.</Empty>
+  );
+  return (
+    <Rows query={useQuery(requestsQuery(sandbox))} name="requests" empty={none}>
+      {(request, index) => (
+        <Row
+          key={`${request.at} ${index}`}
+          title={<code>{[request.method, `${placeOf(request)}${request.path ?? ''}`].filter(Boolean).join(' ')}</code>}
+          facts={[<Ago time={request.at} />, request.denied === null && resultOf(request)]}
+          more={request.denied && <Denied denial={{ ...request, reason: request.denied }} sandbox={sandbox} />}
+        />
+      )}
+    </Rows>
+  );
+}
+
+/** A refusal of the host itself is told from one of the proxy. */
+function resultOf({ status, phase }: Schemas['EgressRequest']): string {
+  return `${status === null ? 'Passed through' : `The host answered ${status}`}${phase === 'setup' ? ', in the setup' : ''}`;
+}
+
+function placeOf({ host, port }: Pick<Denial, 'host' | 'port'>): string {
+  return [80, 443].includes(port) ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 /**
  * What the sandbox was refused by the rules of its network, and what its owner can do about it.
  * @param sandbox null: the user may only read
  */
-export function Denied({ event, sandbox }: { event: AgentEvent; sandbox: string | null }) {
-  const { host, port, reason, rule, phase } = event.value as Denial;
-  const place = [80, 443].includes(port) ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
+export function Denied({ denial, sandbox }: { denial: Denial; sandbox: string | null }) {
+  const { reason, rule, phase } = denial;
+  const place = placeOf(denial);
   const once = useAction((id: string) =>
     bodyOf(api.POST('/api/v1/sandboxes/{id}/egress/allow', { ...at(id), body: { host: place, once: true } })),
   );
@@ -39,7 +68,7 @@ export function Denied({ event, sandbox }: { event: AgentEvent; sandbox: string 
   return (
     <div className="actions">
       <span>
-        <code>{place}</code> was refused: {why}.
+        <code>{place}</code> was refused by the proxy: {why}.
       </span>
       {sandbox !== null && !['credential', 'protocol'].includes(reason) && (
         <>
