@@ -27,7 +27,7 @@ const CLOCK_TOLERANCE = 30;
 const PAUSE_MS = 10_000;
 /** After which keys and addresses are asked for again beside the request that notices. */
 const FRESH_MS = 5 * 60_000;
-/** Issuers whose access tokens are no JWTs, or for nobody else: Google, and the server of an Okta organization. */
+/** Issuers whose access tokens are no JWTs, or are meant for the issuer alone: Google, and the server of an Okta organization. */
 const OPAQUE_TOKENS = /^https:\/\/(?:accounts\.google\.com|[^/]+\.okta(?:preview)?\.com)\/?$/;
 const JWT = /^eyJ[^.]*\.[^.]+\.[^.]+$/;
 const TIMEOUT_MS = 8_000;
