@@ -21,7 +21,6 @@ const STEP_MS = 2;
  */
 export class FakeEngine extends AgentEngine {
   readonly confirmations: (string | null)[] = [];
-  closed = false;
   /** Set by `write`. */
   showDraft: ((draft: Draft | null) => void) | null = null;
   readonly written = Promise.withResolvers<void>();
@@ -152,15 +151,10 @@ export class FakeEngine extends AgentEngine {
   override async prepare(): Promise<void> {}
 
   override async switchModel(host: EngineHost, model: string): Promise<void> {
-    if (model === 'unknown') {
-      throw new AgentUnavailableError('the agent has no such model');
-    }
     await host.remember({ model });
   }
 
-  override async close(): Promise<void> {
-    this.closed = true;
-  }
+  override async close(): Promise<void> {}
 }
 
 async function answer(host: EngineHost, text: string): Promise<void> {

@@ -108,11 +108,8 @@ export class MemoryEngineHost implements EngineHost {
     this.engineMemory = { ...this.engineMemory, ...members };
   }
 
-  /** Rules by the path of a file. */
-  readonly rules = new Map<string, string>();
-
-  async rulesFor(file: string): Promise<string | null> {
-    return this.rules.get(file) ?? null;
+  async rulesFor(): Promise<null> {
+    return null;
   }
 
   async describeAgent(details: AgentDetails): Promise<void> {

@@ -29,8 +29,8 @@ export class NativeAgent {
   /** When a run begins without a tool server that is still starting. */
   slowAfterMs = NEVER_MS;
   private model: ScriptedLlm | null = null;
-  /** Engine of the latest conversation. */
-  private engine = new NativeEngine();
+  /** Of the latest conversation. */
+  engine = new NativeEngine();
 
   get llm(): ScriptedLlm {
     if (this.model === null) {

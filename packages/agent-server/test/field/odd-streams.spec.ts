@@ -97,46 +97,25 @@ describe('an answer in an odd stream', () => {
     expectTold(host, 'LlmRetried', '', 'finished');
   });
 
-  // What the model reasoned is in the total alone; DeepSeek's name for what its cache had.
+  const USED = { prompt_tokens: 1_000, completion_tokens: 100 };
+  const PRICES = { scripted: { input: 1, output: 10, cache_read: 0.1 } };
+  const IN_CACHE = (200 + 80 + 1_000) / 1_000_000;
   it.each([
-    [{ prompt_tokens: 1_000, completion_tokens: 100, total_tokens: 1_400 }, 1_000 + 400 * 10],
-    [
-      { prompt_tokens: 1_000, completion_tokens: 100, prompt_tokens_details: { cached_tokens: 800 } },
-      200 + 80 + 1_000,
-    ],
-    [{ prompt_tokens: 1_000, completion_tokens: 100, prompt_cache_hit_tokens: 800 }, 200 + 80 + 1_000],
-  ])('has its price: %j', async (usage, cost) => {
-    const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)), {
-      modelPrices: { scripted: { input: 1, output: 10, cache_read: 0.1 } },
-    });
-    expect(host.usage[0]?.costUsd).toBeCloseTo(cost / 1_000_000, 9);
-  });
-
-  // anomalyco/opencode#43818, earendil-works/pi#2873: OpenRouter and LiteLLM say what they charge.
-  it.each([
-    [{ cost: 0.0125 }, 0.0125],
-    [{ cost: 0 }, 0],
-    [{ cost: 0.001, is_byok: true, cost_details: { upstream_inference_cost: 0.02 } }, 0.021],
-    [{ cost: 0.001, is_byok: false, cost_details: { upstream_inference_cost: 0.001 } }, 0.001],
-  ])('has the price that its provider names: %j', async (members, cost) => {
-    const usage = { prompt_tokens: 1_000, completion_tokens: 100, ...members };
-    const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)), {
-      modelPrices: { scripted: { input: 1, output: 10 } },
-      maxBudget: 1,
-    });
-    expect(host.usage).toMatchObject([{ costSource: 'provider' }]);
-    expect(host.usage[0]?.costUsd).toBeCloseTo(cost, 9);
-  });
-
-  it.each([
-    [{ cost: -1 }, { scripted: { input: 1, output: 1 } }, 'catalogue'],
-    [{ cost: '0.1' }, { scripted: { input: 1, output: 1 } }, 'catalogue'],
-    [{}, {}, 'unknown'],
-  ])('has an estimate, or none, without such a price: %j', async (members, modelPrices, source) => {
-    const usage = { prompt_tokens: 1_000, completion_tokens: 100, ...members };
-    const answer = stream(HELLO, END, event({ choices: [], usage }), DONE);
-    const host = await agent.run(inOrder(answer), { modelPrices });
-    expect(host.usage).toMatchObject([{ costSource: source }]);
+    // What the model reasoned is in the total alone; DeepSeek's name for what its cache had.
+    [{ total_tokens: 1_400 }, 'catalogue', (1_000 + 400 * 10) / 1_000_000],
+    [{ prompt_tokens_details: { cached_tokens: 800 } }, 'catalogue', IN_CACHE],
+    [{ prompt_cache_hit_tokens: 800 }, 'catalogue', IN_CACHE],
+    // anomalyco/opencode#43818, earendil-works/pi#2873: OpenRouter and LiteLLM say what they charge.
+    [{ cost: 0.0125 }, 'provider', 0.0125],
+    [{ cost: 0 }, 'provider', 0],
+    [{ cost: 0.001, is_byok: true, cost_details: { upstream_inference_cost: 0.02 } }, 'provider', 0.021],
+    [{ cost: 0.001, is_byok: false, cost_details: { upstream_inference_cost: 0.001 } }, 'provider', 0.001],
+    [{ cost: -1 }, 'catalogue', 0.002],
+    [{ cost: '0.1' }, 'catalogue', 0.002],
+  ])('has its price: %j, of the %s', async (members, source, cost) => {
+    const last = event({ choices: [], usage: { ...USED, ...members } });
+    const host = await agent.run(inOrder(stream(HELLO, END, last, DONE)), { modelPrices: PRICES });
+    expect(host.usage).toMatchObject([{ costSource: source, costUsd: expect.closeTo(cost, 9) }]);
   });
 
   it('is counted where the server sends zeros for what it used', async () => {

@@ -69,13 +69,15 @@ function failsOnce(failure: ScriptedAnswer, summary = say('SUMMARY')): Script {
   };
 }
 
+const FULL = refuses(400, { error: { code: 'context_length_exceeded', message: 'no' } });
 // Anthropic and Z.ai end an answer so, with status 200.
+const NO_ROOM = endsWith('model_context_window_exceeded', { text: 'I wi' });
 it.each([
-  [1_000_000, []],
-  [null, ['LlmHistoryRefused']],
-])('is condensed too when the answer has no room in it, at %s', async (condenserTokens, told) => {
-  const script = failsOnce(endsWith('model_context_window_exceeded', { text: 'I wi' }));
-  const host = await agent.run(script, { condenserTokens });
+  [FULL, 1_000_000, []],
+  [NO_ROOM, 1_000_000, []],
+  [NO_ROOM, null, ['LlmHistoryRefused']],
+])('a history that is too long is condensed: %j at %s', async (failure, condenserTokens, told) => {
+  const host = await agent.run(failsOnce(failure), { condenserTokens });
   expect(host.status).toBe('finished');
   expect(codesOf(host)).toEqual(told);
   expect(answersOf(host)).toEqual(['done']);
@@ -104,12 +106,11 @@ it('is none where the prompt leaves out earlier reasoning', async () => {
 });
 
 describe('a history', () => {
-  const full = refuses(400, { error: { code: 'context_length_exceeded', message: 'no' } });
   it.each<[string, ScriptedAnswer]>([
     ['reasoned up to the limit of its answer', endsWith('length', { reasoning: 'hm' })],
     ['was filtered', endsWith('content_filter', { text: 'We' })],
   ])('is kept when the model that should condense it %s', async (_, summary) => {
-    const host = await agent.run(failsOnce(full, summary), { condenserTokens: 1_000_000 });
+    const host = await agent.run(failsOnce(FULL, summary), { condenserTokens: 1_000_000 });
     expect(host.ofKind('Condensation')).toEqual([]);
     expect(codesOf(host)).toEqual(['LlmContextFull']);
     expect(agent.llm.requests.filter(isCondensation)).toHaveLength(1);

@@ -78,12 +78,6 @@ describe('a run', () => {
     expect(host.log.map(({ kind }) => kind)).toEqual(['MessageEvent', 'SystemPromptEvent', 'MessageEvent']);
     expect(answers(host)).toEqual(['Hello, world.']);
     expect(host.drafts.at(-1)).toEqual({ text: 'Hello, world.', reasoning: '' });
-    expect(host.details).toMatchObject({
-      name: 'scripted',
-      version: '1.2.3',
-      capabilities: { loadSession: true, mcpHttp: false, modelChoice: true },
-      currentModel: 'small',
-    });
   });
 
   it('writes tool calls when they begin and when they have ended', async () => {
