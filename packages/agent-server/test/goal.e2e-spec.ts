@@ -235,11 +235,6 @@ describe('a goal', () => {
       body: { detail: 'There is no interrupted goal to resume.' },
     });
     expect(await post(id, 'goal/stop')).toMatchObject({ status: 200 });
-    const gone = '0'.repeat(32);
-    for (const action of ['goal/stop', 'goal/resume']) {
-      expect(await post(gone, action)).toMatchObject({ status: 404 });
-    }
-    expect(await begin(gone)).toMatchObject({ status: 404 });
     expect(await told(id)).toEqual([]);
   });
 });

@@ -1,9 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { MemoryEngineHost } from '../fakes/memory-engine-host.js';
-import { call, calls, fails, say } from '../fakes/scripted-llm.answers.js';
+import { calls, fails, say } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, inOrder, type Script } from '../fakes/scripted-llm.js';
 import { expectTold, nativeAgent, oddTools, showImages } from './native-agent.js';
 
@@ -72,15 +70,6 @@ describe('images in the results of tools', () => {
       { type: 'image_url', image_url: { url: PIXEL } },
     ]);
     expect(host.status).toBe('finished');
-  });
-
-  it('are those of a repository, too', async () => {
-    await writeFile(join(agent.folder, 'a.png'), Buffer.from(PIXEL.split(',')[1] ?? '', 'base64'));
-    await agent.run(inOrder(call('file_editor', { command: 'view', path: 'a.png' }), say('I see.')));
-    expect(agent.llm.requests[1]?.messages.at(-1)?.content).toEqual([
-      { type: 'text', text: 'In the result of file_editor:' },
-      { type: 'image_url', image_url: { url: PIXEL } },
-    ]);
   });
 
   it('go to Anthropic beside the result', async () => {
