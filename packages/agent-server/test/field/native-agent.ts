@@ -127,13 +127,7 @@ export function nativeAgent(): NativeAgent {
 /** A message of a user with images alone, or with words before them. */
 export async function showImages(host: MemoryEngineHost, image_urls: string[], text?: string): Promise<void> {
   const words = text === undefined ? [] : [{ type: 'text' as const, text }];
-  await host.append({
-    kind: 'MessageEvent',
-    source: 'user',
-    llm_message: { role: 'user', content: [...words, { type: 'image', image_urls }] },
-    activated_skills: [],
-    extended_content: [],
-  });
+  await host.say([...words, { type: 'image', image_urls }]);
 }
 
 /** The codes of what was told, in their order. */
