@@ -116,18 +116,16 @@ describe('navigation', () => {
   });
 });
 
-describe('the trajectory of a conversation', () => {
-  it('is an archive of what clients see of it', async () => {
-    const id = await talk('say one');
-    const response = await server.client.fetch(`/api/file/download-trajectory/${id}`);
-    const files = unzipSync(new Uint8Array(await response.arrayBuffer()));
-    const [meta, ...events] = Object.values(files).map((bytes): unknown =>
-      JSON.parse(Buffer.from(bytes).toString('utf8')),
-    );
-    expect(jsonAt(meta, 'id')).toBe(id);
-    expect(events).toEqual(await server.client.events(id));
-    expect(JSON.stringify(meta)).not.toContain('llm-key-of-a-test');
-    const none = await server.client.send('GET', `/api/file/download-trajectory/${randomUUID()}`);
-    expect(none.status).toBe(404);
-  });
+it('the trajectory of a conversation is an archive of what clients see of it', async () => {
+  const id = await talk('say one');
+  const response = await server.client.fetch(`/api/file/download-trajectory/${id}`);
+  const files = unzipSync(new Uint8Array(await response.arrayBuffer()));
+  const [meta, ...events] = Object.values(files).map((bytes): unknown =>
+    JSON.parse(Buffer.from(bytes).toString('utf8')),
+  );
+  expect(jsonAt(meta, 'id')).toBe(id);
+  expect(events).toEqual(await server.client.events(id));
+  expect(JSON.stringify(meta)).not.toContain('llm-key-of-a-test');
+  const none = await server.client.send('GET', `/api/file/download-trajectory/${randomUUID()}`);
+  expect(none.status).toBe(404);
 });

@@ -132,22 +132,20 @@ describe('POST /api/skills', () => {
   });
 });
 
-describe('POST /api/hooks', () => {
-  it('answers the hooks of a repository, or none', async () => {
-    const hooks = {
-      hooks: { PreToolUse: [{ matcher: '*', hooks: [{ type: 'command', command: 'true' }] }] },
-    };
-    await put('.openhands/hooks.json', JSON.stringify(hooks));
-    const { body } = await server.client.post('/api/hooks', { project_dir: repository });
-    expect(body).toEqual({ hook_config: hooks });
-    await put('.openhands/hooks.json', 'no JSON');
-    expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
-      hook_config: null,
-    });
-    await rm(path.join(repository, '.openhands'), { recursive: true, maxRetries: 10 });
-    expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
-      hook_config: null,
-    });
+it('POST /api/hooks answers the hooks of a repository, or none', async () => {
+  const hooks = {
+    hooks: { PreToolUse: [{ matcher: '*', hooks: [{ type: 'command', command: 'true' }] }] },
+  };
+  await put('.openhands/hooks.json', JSON.stringify(hooks));
+  const { body } = await server.client.post('/api/hooks', { project_dir: repository });
+  expect(body).toEqual({ hook_config: hooks });
+  await put('.openhands/hooks.json', 'no JSON');
+  expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
+    hook_config: null,
+  });
+  await rm(path.join(repository, '.openhands'), { recursive: true, maxRetries: 10 });
+  expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
+    hook_config: null,
   });
 });
 

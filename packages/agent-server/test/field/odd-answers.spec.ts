@@ -92,23 +92,21 @@ describe('a call that is cut at the limit of the length', () => {
 });
 
 // cline/cline#13302, openai/openai-agents-python#4159: a filtered answer is asked for, and paid, again and again.
-describe('an answer that is filtered', () => {
-  it.each([
-    ['content_filter', { text: '' }],
-    ['content_filter', { text: 'I was about to' }],
-    ['refusal', { text: 'I cannot help with that.' }],
-    ['content_filter', { calls: [{ name: 'terminal', arguments: { command: 'touch filtered' } }] }],
-  ])('is named, and not asked for again: %s %j', async (finish, answer) => {
-    const host = await agent.run(() => endsWith(finish, answer));
-    expect(agent.llm.requests).toHaveLength(1);
-    expect(agent.pauses).toEqual([]);
-    expectTold(host, 'LlmContentFiltered', 'content filter');
-    expect(answersOf(host)).toEqual('text' in answer && answer.text !== '' ? [answer.text] : []);
-    expect(existsSync(join(agent.folder, 'filtered'))).toBe(false);
-    agent.llm.script = () => say('Gladly.');
-    await agent.goOn(host, 'Something else, then.');
-    expect(host.status).toBe('finished');
-  });
+it.each([
+  ['content_filter', { text: '' }],
+  ['content_filter', { text: 'I was about to' }],
+  ['refusal', { text: 'I cannot help with that.' }],
+  ['content_filter', { calls: [{ name: 'terminal', arguments: { command: 'touch filtered' } }] }],
+])('an answer that is filtered is named, and not asked for again: %s %j', async (finish, answer) => {
+  const host = await agent.run(() => endsWith(finish, answer));
+  expect(agent.llm.requests).toHaveLength(1);
+  expect(agent.pauses).toEqual([]);
+  expectTold(host, 'LlmContentFiltered', 'content filter');
+  expect(answersOf(host)).toEqual('text' in answer && answer.text !== '' ? [answer.text] : []);
+  expect(existsSync(join(agent.folder, 'filtered'))).toBe(false);
+  agent.llm.script = () => say('Gladly.');
+  await agent.goOn(host, 'Something else, then.');
+  expect(host.status).toBe('finished');
 });
 
 // BerriAI/litellm#16651, pydantic/pydantic-ai#3095: the agent says what it is about to do, and the run ends as finished.
@@ -177,18 +175,16 @@ describe('an answer with status 200 that is no completion', () => {
 });
 
 // vercel/ai: servers that ignore `stream`.
-describe('a completion in one piece', () => {
-  it.each<[string, ScriptedAnswer]>([
-    ['words', { kind: 'answer', text: 'All is well.', reasoning: 'hm', isWhole: true }],
-    [
-      'a call',
-      { kind: 'answer', isWhole: true, calls: [{ name: 'finish', arguments: { message: 'All is well.' } }] },
-    ],
-  ])('counts as an answer: %s', async (_, answer) => {
-    const host = await agent.run(inOrder(answer));
-    expectDone(host);
-    expect(agent.llm.requests).toHaveLength(1);
-  });
+it.each<[string, ScriptedAnswer]>([
+  ['words', { kind: 'answer', text: 'All is well.', reasoning: 'hm', isWhole: true }],
+  [
+    'a call',
+    { kind: 'answer', isWhole: true, calls: [{ name: 'finish', arguments: { message: 'All is well.' } }] },
+  ],
+])('a completion in one piece counts as an answer: %s', async (_, answer) => {
+  const host = await agent.run(inOrder(answer));
+  expectDone(host);
+  expect(agent.llm.requests).toHaveLength(1);
 });
 
 // OpenRouter sends its errors with status 200, before or in the middle of a stream.

@@ -126,39 +126,37 @@ describe('an answer in an odd stream', () => {
   });
 });
 
-describe('an error in a stream', () => {
-  it.each<[string, string, string, string]>([
-    ['in a text', event({ error: 'no such luck' }), 'LlmUnavailable', 'answered 502: no such luck'],
-    [
-      'without a member of that name (vLLM)',
-      event({ object: 'error', message: 'The model is gone', code: 404 }),
-      'LlmRejected',
-      'answered 404: The model is gone',
-    ],
-    ['without words', event({ error: { code: 503 } }), 'LlmUnavailable', 'answered 503: {"code":503}'],
-    ['as a detail', event({ detail: 'Out of workers' }), 'LlmUnavailable', 'Out of workers'],
-    // LiteLLM's form
-    [
-      'with a code in a text',
-      event({ error: { message: 'slow', type: 'None', param: 'None', code: '429' } }),
-      'LlmRateLimited',
-      'answered 429: slow',
-    ],
-    // OpenRouter
-    [
-      'in a choice',
-      event({
-        choices: [
-          { delta: { content: '' }, error: { code: 429, message: 'upstream slow' }, finish_reason: 'error' },
-        ],
-      }),
-      'LlmRateLimited',
-      'answered 429: upstream slow',
-    ],
-  ])('is told: %s', async (_, error, code, detail) => {
-    const host = await agent.run(inOrder(stream(HELLO, error, DONE)));
-    expect(codesOf(host).at(-1)).toBe(code);
-    expect(host.ofKind('ConversationErrorEvent').at(-1)?.detail).toContain(detail);
-    expect(answersOf(host)).toEqual([]);
-  });
+it.each<[string, string, string, string]>([
+  ['in a text', event({ error: 'no such luck' }), 'LlmUnavailable', 'answered 502: no such luck'],
+  [
+    'without a member of that name (vLLM)',
+    event({ object: 'error', message: 'The model is gone', code: 404 }),
+    'LlmRejected',
+    'answered 404: The model is gone',
+  ],
+  ['without words', event({ error: { code: 503 } }), 'LlmUnavailable', 'answered 503: {"code":503}'],
+  ['as a detail', event({ detail: 'Out of workers' }), 'LlmUnavailable', 'Out of workers'],
+  // LiteLLM's form
+  [
+    'with a code in a text',
+    event({ error: { message: 'slow', type: 'None', param: 'None', code: '429' } }),
+    'LlmRateLimited',
+    'answered 429: slow',
+  ],
+  // OpenRouter
+  [
+    'in a choice',
+    event({
+      choices: [
+        { delta: { content: '' }, error: { code: 429, message: 'upstream slow' }, finish_reason: 'error' },
+      ],
+    }),
+    'LlmRateLimited',
+    'answered 429: upstream slow',
+  ],
+])('an error in a stream is told: %s', async (_, error, code, detail) => {
+  const host = await agent.run(inOrder(stream(HELLO, error, DONE)));
+  expect(codesOf(host).at(-1)).toBe(code);
+  expect(host.ofKind('ConversationErrorEvent').at(-1)?.detail).toContain(detail);
+  expect(answersOf(host)).toEqual([]);
 });

@@ -28,27 +28,25 @@ describe('a provider that names when to try again', () => {
   });
 });
 
-describe('a provider that stays busy', () => {
-  it('is not waited for once the user pauses', async () => {
-    const engine = new NativeEngine({
-      wait: async (milliseconds, signal) => {
-        await sleep(milliseconds, undefined, { signal }).catch(() => undefined);
-      },
-    });
-    agent.llm.script = inOrder(fails(429, 'slow', { 'retry-after': '120' }));
-    const host = new MemoryEngineHost(engineSettings(agent.folder, agent.llm.url));
-    await host.say('Please do it.');
-    const ended = engine.run(host, new AbortController().signal);
-    await until(() => codesOf(host).includes('LlmRetried'));
-    host.pause = true;
-    await ended;
-    expect(host.status).toBe('paused');
-    agent.llm.script = inOrder(say('done'));
-    host.pause = false;
-    await engine.run(host, new AbortController().signal);
-    expect(host.status).toBe('finished');
-    await engine.close();
+it('a provider that stays busy is not waited for once the user pauses', async () => {
+  const engine = new NativeEngine({
+    wait: async (milliseconds, signal) => {
+      await sleep(milliseconds, undefined, { signal }).catch(() => undefined);
+    },
   });
+  agent.llm.script = inOrder(fails(429, 'slow', { 'retry-after': '120' }));
+  const host = new MemoryEngineHost(engineSettings(agent.folder, agent.llm.url));
+  await host.say('Please do it.');
+  const ended = engine.run(host, new AbortController().signal);
+  await until(() => codesOf(host).includes('LlmRetried'));
+  host.pause = true;
+  await ended;
+  expect(host.status).toBe('paused');
+  agent.llm.script = inOrder(say('done'));
+  host.pause = false;
+  await engine.run(host, new AbortController().signal);
+  expect(host.status).toBe('finished');
+  await engine.close();
 });
 
 const isCondensation = ({ text }: ChatRequest) => text.includes('You condense the earlier part');

@@ -200,22 +200,20 @@ describe('a slow server', () => {
 });
 
 // A server that gets no answer to its own request waits for ever.
-describe('a request of the server', () => {
-  it('is answered: ping, and that there is nothing else', async () => {
-    await connectTo(async ({ message, response: answer }) => {
-      answer.writeHead(200, { 'content-type': 'text/event-stream' });
-      const asked = ['ping', 'roots/list', 'sampling/createMessage', 'elicitation/create'];
-      asked.forEach((method, index) => answer.write(event({ jsonrpc: '2.0', id: 100 + index, method })));
-      await until(() => server.messages.filter(({ method }) => method === undefined).length === asked.length);
-      answer.end(event(response(message)));
-    });
-    expect(await callEcho()).toBe('done');
-    const answers = server.messages.filter(({ method }) => method === undefined);
-    expect(answers.toSorted((a, b) => Number(a.id) - Number(b.id))).toMatchObject([
-      { id: 100, result: {} },
-      ...[101, 102, 103].map((id) => ({ id, error: { code: -32_601 } })),
-    ]);
+it('a request of the server is answered: ping, and that there is nothing else', async () => {
+  await connectTo(async ({ message, response: answer }) => {
+    answer.writeHead(200, { 'content-type': 'text/event-stream' });
+    const asked = ['ping', 'roots/list', 'sampling/createMessage', 'elicitation/create'];
+    asked.forEach((method, index) => answer.write(event({ jsonrpc: '2.0', id: 100 + index, method })));
+    await until(() => server.messages.filter(({ method }) => method === undefined).length === asked.length);
+    answer.end(event(response(message)));
   });
+  expect(await callEcho()).toBe('done');
+  const answers = server.messages.filter(({ method }) => method === undefined);
+  expect(answers.toSorted((a, b) => Number(a.id) - Number(b.id))).toMatchObject([
+    { id: 100, result: {} },
+    ...[101, 102, 103].map((id) => ({ id, error: { code: -32_601 } })),
+  ]);
 });
 
 describe('a version of the protocol', () => {
@@ -246,11 +244,9 @@ describe('a version of the protocol', () => {
   });
 });
 
-describe('the end of a conversation', () => {
-  it('ends its sessions', async () => {
-    await connect();
-    await toolbox.close();
-    expect(server.sessions.size).toBe(0);
-    expect(server.requests.at(-1)?.method).toBe('DELETE');
-  });
+it('the end of a conversation ends its sessions', async () => {
+  await connect();
+  await toolbox.close();
+  expect(server.sessions.size).toBe(0);
+  expect(server.requests.at(-1)?.method).toBe('DELETE');
 });

@@ -112,18 +112,19 @@ describe('a program that ends', () => {
 });
 
 // RLabs-Inc/gemini-mcp#31: output that is no message ends the connection.
-describe('a program that writes', () => {
-  it.each([
-    ['writes garbage', 'done'],
-    ['has nulls', 'done'],
-    ['answers as in 1.0', 'done'],
-    ['answers in text', 'answered with \\"done\\", not with an object'],
-  ])('what is no valid message is understood as far as possible: %s', async (behaviour, text) => {
+it.each([
+  ['writes garbage', 'done'],
+  ['has nulls', 'done'],
+  ['answers as in 1.0', 'done'],
+  ['answers in text', 'answered with \\"done\\", not with an object'],
+])(
+  'a program that writes what is no valid message is understood as far as possible: %s',
+  async (behaviour, text) => {
     const host = await run(behaviour);
     expect(result(host)).toContain(text);
     expectDone(host);
-  });
-});
+  },
+);
 
 // obot-platform/obot#6185, github/copilot-cli#4421: npx and uvx download first, and are killed and begun anew each time.
 

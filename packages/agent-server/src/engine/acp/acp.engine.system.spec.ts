@@ -281,24 +281,22 @@ describe('permissions', () => {
   });
 });
 
-describe('pause', () => {
-  it('ends an agent that does not listen, and goes on with its session', async () => {
-    const host = hostFor();
-    await host.say('stubborn');
-    const aborter = new AbortController();
-    const pause = async (): Promise<void> => {
-      const running = engine.run(host, aborter.signal);
-      await until(() => host.ofKind('ACPToolCallEvent').length === 1);
-      aborter.abort();
-      await running;
-    };
-    // What it has to end its turn, and to end itself.
-    await pastDeadline(pause, () => true, 5_000, [1_000]);
-    expect(host.status).toBe('paused');
-    await goOn(host, 'remember');
-    expect(answers(host)).toEqual(['I know: stubborn']);
-    expect(failures(host)).toEqual([]);
-  });
+it('pause ends an agent that does not listen, and goes on with its session', async () => {
+  const host = hostFor();
+  await host.say('stubborn');
+  const aborter = new AbortController();
+  const pause = async (): Promise<void> => {
+    const running = engine.run(host, aborter.signal);
+    await until(() => host.ofKind('ACPToolCallEvent').length === 1);
+    aborter.abort();
+    await running;
+  };
+  // What it has to end its turn, and to end itself.
+  await pastDeadline(pause, () => true, 5_000, [1_000]);
+  expect(host.status).toBe('paused');
+  await goOn(host, 'remember');
+  expect(answers(host)).toEqual(['I know: stubborn']);
+  expect(failures(host)).toEqual([]);
 });
 
 describe('an agent that is started again', () => {

@@ -238,44 +238,33 @@ describe('confirmation', () => {
   });
 });
 
-describe('analyzers of risks', () => {
-  it('ask for what they find risky, whatever the model says', async () => {
-    const analyzer = { kind: 'PolicyRailSecurityAnalyzer' } as const;
-    const risk = { analyzer, threshold: 'HIGH' as const, confirmUnknown: true };
-    const host = await agent.run(
-      inOrder(
-        call('terminal', { command: 'echo low' }),
-        call('terminal', { command: 'echo "rm -rf /" | true' }),
-        call('terminal', { command: 'true || rm -rf /', security_risk: 'LOW' }),
-        say('done'),
-      ),
-      { confirmationPolicy: 'risky', risk },
-    );
-    expect(JSON.stringify(agent.llm.requests[0]?.toolSchemas['terminal'])).not.toContain('security_risk');
-    expect(host.status).toBe('waiting_for_confirmation');
-    expect(risksOf(host)).toEqual(['LOW', 'LOW', 'HIGH']);
-    expect(resultsOf(host)).toHaveLength(2);
-  });
+it('analyzers of risks ask for what they find risky, whatever the model says', async () => {
+  const analyzer = { kind: 'PolicyRailSecurityAnalyzer' } as const;
+  const risk = { analyzer, threshold: 'HIGH' as const, confirmUnknown: true };
+  const host = await agent.run(
+    inOrder(
+      call('terminal', { command: 'echo low' }),
+      call('terminal', { command: 'echo "rm -rf /" | true' }),
+      call('terminal', { command: 'true || rm -rf /', security_risk: 'LOW' }),
+      say('done'),
+    ),
+    { confirmationPolicy: 'risky', risk },
+  );
+  expect(JSON.stringify(agent.llm.requests[0]?.toolSchemas['terminal'])).not.toContain('security_risk');
+  expect(host.status).toBe('waiting_for_confirmation');
+  expect(risksOf(host)).toEqual(['LOW', 'LOW', 'HIGH']);
+  expect(resultsOf(host)).toHaveLength(2);
 });
 
-describe('tool servers', () => {
-  it('are not called where the operator does not allow it, nor is the model', async () => {
-    const remote = await RemoteMcpServer.start();
-    const host = await agent.run(inOrder(say('done')), {
-      mcpConfig: { calculator: { url: remote.httpUrl, transport: 'http' } },
-      outboundAllowlist: [new URL(agent.llm.url).origin],
-    });
-    expectTold(host, 'McpServerUnavailable', 'OUTBOUND_ALLOWLIST', 'finished');
-    host.settings = { ...host.settings, outboundAllowlist: ['llm.example.com'] };
-    await agent.goOn(host, 'Again.');
-    await remote.close();
-    expect(remote.requests).toEqual([]);
-    expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({
-      code: 'LlmNotConfigured',
-      detail: expect.stringContaining('llm_base_url: This server may not be used'),
-    });
-    expect(agent.llm.requests).toHaveLength(1);
+it('tool servers are not called where the operator does not allow it', async () => {
+  const remote = await RemoteMcpServer.start();
+  const host = await agent.run(inOrder(say('done')), {
+    mcpConfig: { calculator: { url: remote.httpUrl, transport: 'http' } },
+    outboundAllowlist: [new URL(agent.llm.url).origin],
   });
+  expectTold(host, 'McpServerUnavailable', 'OUTBOUND_ALLOWLIST', 'finished');
+  await remote.close();
+  expect(remote.requests).toEqual([]);
 });
 
 it('kills background jobs with the engine', async () => {
@@ -289,24 +278,22 @@ it('kills background jobs with the engine', async () => {
   expect(await processLives(pid)).toBe(false);
 });
 
-describe('settings', () => {
-  it('apply when they changed since the system prompt was written, also to a condensation', async () => {
-    const host = await agent.run(readingAgain, { condenserTokens: 6_000, language: 'de' });
-    host.settings = { ...host.settings, language: 'fr' };
-    agent.llm.script = inOrder(say('fini'));
-    await agent.goOn(host, 'Encore.');
-    expect(host.ofKind('SystemPromptEvent').map((event) => event.dynamic_context?.text)).toEqual([
-      expect.stringContaining('German (de)'),
-      expect.stringContaining('French (fr)'),
-    ]);
-    const [system, ...others] = agent.llm.requests.at(-1)?.messages ?? [];
-    expect(system?.content).toContain('French (fr)');
-    expect(JSON.stringify([system, ...others])).not.toContain('German (de)');
-    await agent.engine.condense(host, never);
-    await agent.goOn(host, 'Et maintenant?');
-    expect(host.ofKind('SystemPromptEvent')).toHaveLength(2);
-    expect(agent.llm.requests.at(-1)?.messages[0]?.content).toContain('French (fr)');
-  });
+it('settings apply when they changed since the system prompt was written, also to a condensation', async () => {
+  const host = await agent.run(readingAgain, { condenserTokens: 6_000, language: 'de' });
+  host.settings = { ...host.settings, language: 'fr' };
+  agent.llm.script = inOrder(say('fini'));
+  await agent.goOn(host, 'Encore.');
+  expect(host.ofKind('SystemPromptEvent').map((event) => event.dynamic_context?.text)).toEqual([
+    expect.stringContaining('German (de)'),
+    expect.stringContaining('French (fr)'),
+  ]);
+  const [system, ...others] = agent.llm.requests.at(-1)?.messages ?? [];
+  expect(system?.content).toContain('French (fr)');
+  expect(JSON.stringify([system, ...others])).not.toContain('German (de)');
+  await agent.engine.condense(host, never);
+  await agent.goOn(host, 'Et maintenant?');
+  expect(host.ofKind('SystemPromptEvent')).toHaveLength(2);
+  expect(agent.llm.requests.at(-1)?.messages[0]?.content).toContain('French (fr)');
 });
 
 describe('a question beside the work', () => {
