@@ -13,7 +13,6 @@ const environment = toolEnvironment(process.env);
 const createEngine = async () => new AcpEngine({ environment, wrapper: [] });
 const server = useAgentServer(() => startTestAgentServer({ environment, createEngine }));
 
-/** What starts the agent. */
 function launch(members: Record<string, unknown> = {}): Record<string, unknown> {
   return { acp_command: SCRIPTED_AGENT, acp_env: { HOME: server.folder }, ...members };
 }

@@ -41,13 +41,20 @@ describe(`routes of the reference (${REFERENCE_VERSION})`, () => {
   };
 
   it('says which version it follows', async () => {
+    expect(await server.client.get('/alive')).toEqual({ status: 'ok', assigned: true });
+    expect(await server.client.get('/ready')).toEqual({ status: 'ok' });
     const text: unknown = expect.any(String);
     const seconds: unknown = expect.any(Number);
     expect(await server.client.get('/server_info')).toEqual({
-      ...{ uptime: seconds, idle_time: seconds, title: text, docs: text, redoc: text, instance_id: text },
-      usable_tools: expect.any(Array),
+      uptime: seconds,
+      idle_time: seconds,
+      title: text,
       version: REFERENCE_VERSION,
       capabilities: ['conversation_runtime_routes_v1', 'idempotent_conversation_create_v1'],
+      usable_tools: expect.any(Array),
+      docs: text,
+      redoc: text,
+      instance_id: text,
     });
   });
 

@@ -10,11 +10,9 @@ import { SESSION_KEY } from './support/agent-server-client.js';
 import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 import { until } from '../../../test/support/until.js';
 
-/** A client that records its frames. */
 interface TestSocket {
   socket: WebSocket;
   frames: unknown[];
-  /** Close code once it is closed. */
   closed: Promise<number>;
 }
 
@@ -27,7 +25,6 @@ function kinds(frames: unknown[]): (string | null)[] {
     .filter((kind) => kind !== 'ConversationStateUpdateEvent');
 }
 
-/** The status in a frame with the full state. */
 function value(frame: unknown): unknown {
   return jsonText(frame, 'key') === 'full_state' ? jsonAt(frame, 'value', 'execution_status') : null;
 }

@@ -18,7 +18,6 @@ async function show(host: MemoryEngineHost, ...images: string[]): Promise<void> 
   await agent.goOn(host);
 }
 
-/** A conversation in which images are shown. */
 async function shown(images: string[], script: Script = () => say('I see.')): Promise<MemoryEngineHost> {
   const host = await agent.run(script);
   await show(host, ...images);

@@ -15,7 +15,6 @@ export function oddTools(...args: string[]) {
   return { command: process.execPath, args: [resolve(MCP_SERVERS, 'odd-tools-server.mjs'), ...args] };
 }
 
-/** A tool server that behaves as it is told. */
 export function scriptedProgram(behaviour: string, env: Record<string, string> = {}) {
   const args = [resolve(MCP_SERVERS, 'scripted-stdio-server.mjs')];
   return { command: process.execPath, args, env: { BEHAVIOUR: behaviour, ...env } };
@@ -83,7 +82,6 @@ export class NativeAgent {
     await this.engine.run(host, new AbortController().signal);
   }
 
-  /** A question beside the run. */
   async ask(host: MemoryEngineHost, question: string): Promise<string> {
     return await this.engine.ask(host, question, new AbortController().signal);
   }
@@ -116,7 +114,6 @@ export class NativeAgent {
   }
 }
 
-/** The agent of all tests of a file. */
 export function nativeAgent(): NativeAgent {
   const agent = new NativeAgent();
   beforeAll(async () => await agent.start());
@@ -155,7 +152,6 @@ export function expectDone(host: MemoryEngineHost): void {
   expect([host.status, codesOf(host)]).toEqual(['finished', []]);
 }
 
-/** What was told, in its order. */
 export function detailsOf(host: MemoryEngineHost): string[] {
   return host.ofKind('ConversationErrorEvent').map(({ detail }) => detail);
 }
@@ -171,7 +167,6 @@ export function resultsOf(host: MemoryEngineHost): unknown[] {
   );
 }
 
-/** The texts of the agent's messages. */
 export function answersOf(host: MemoryEngineHost): string[] {
   return host
     .ofKind('MessageEvent')

@@ -26,14 +26,12 @@ export class NativeServer {
     return new NativeServer(server, await ScriptedLlm.start(inOrder()));
   }
 
-  /** Starts a conversation with the model, and answers its id. */
   async begin(script: Script, members: Record<string, unknown> = {}): Promise<string> {
     this.llm.script = script;
     this.llm.requests.length = 0;
     return await this.server.client.start({ ...startWithModelAt(this.llm.url), ...members });
   }
 
-  /** Says something, and waits until it is answered. */
   async talk(id: string, text = 'Go on.'): Promise<void> {
     await this.server.client.talk(id, text);
   }
@@ -50,7 +48,6 @@ export class NativeServer {
   }
 }
 
-/** The server of all tests of a file. */
 export function nativeServer(options: Partial<PlainOptions> = {}): () => NativeServer {
   let native: NativeServer | null = null;
   beforeAll(async () => {

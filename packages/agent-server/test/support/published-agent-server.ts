@@ -83,12 +83,10 @@ export function infoProblems(info: unknown): string[] {
   return publishedProblems('ConversationInfo', { ...published, metrics, agent: { ...agent, llm } });
 }
 
-/** Names of what a published schema may be one of. */
 export function publishedAlternatives(name: string): string[] {
   return (SCHEMAS[name]?.oneOf ?? []).map(({ $ref = '' }) => $ref.replace('#/components/schemas/', ''));
 }
 
-/** The values that a published schema allows. */
 export function publishedValues(name: string): unknown[] {
   return SCHEMAS[name]?.enum ?? [];
 }
