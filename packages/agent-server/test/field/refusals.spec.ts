@@ -51,7 +51,9 @@ it('a provider that stays busy is not waited for once the user pauses', async ()
 
 const isCondensation = ({ text }: ChatRequest) => text.includes('You condense the earlier part');
 
-const step = (index: number, padding = '') => call('think', { thought: `step ${index} ${padding}` });
+/** In one piece, which is quicker. */
+const step = (index: number, padding = '') =>
+  call('think', { thought: `step ${index} ${padding}` }, { isWhole: true });
 const refusal = refuses(400, { error: { message: 'no' } });
 
 /** A model that works for six steps, fails at the seventh request, and goes on with a shorter history. */
@@ -98,7 +100,7 @@ it('is none where the prompt leaves out earlier reasoning', async () => {
   const usage = { promptTokens: 6_000, completionTokens: 10 };
   const calls = [{ name: 'think', arguments: { thought: 'x' } }];
   const reasoning = Array.from({ length: 8_000 }, (_, line) => `hm ${line}`).join('\n');
-  const thought: ScriptedAnswer = { kind: 'answer', reasoning, calls, usage };
+  const thought: ScriptedAnswer = { kind: 'answer', reasoning, calls, usage, isWhole: true };
   const host = await agent.run(inOrder(thought, say('done', usage)));
   expectDone(host);
 });
