@@ -9,6 +9,7 @@ import {
   ScriptedMcpServer,
   type SeenMessage,
 } from '../fakes/mcp-servers/scripted-mcp-server.js';
+import { toolboxOptions } from '../fakes/mcp-servers/toolbox-options.js';
 import { until } from '../../../../test/support/until.js';
 
 let server: ScriptedMcpServer;
@@ -25,9 +26,7 @@ afterEach(async () => {
 
 async function connect(connectTimeoutMs = 20_000): Promise<unknown[]> {
   const servers: McpServers = { far: { url: server.url, transport: 'http' } };
-  const place = { workingDir: '/', environment: {}, wrapper: [] };
-  const options = { ...place, checkUrl: async () => null, connectTimeoutMs };
-  return await toolbox.connect(servers, options, new AbortController().signal);
+  return await toolbox.connect(servers, toolboxOptions({ connectTimeoutMs }), new AbortController().signal);
 }
 
 async function callEcho(signal = new AbortController().signal): Promise<unknown> {

@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { SecretMasker } from '../../src/secret-masker.js';
 import { McpToolbox } from '../../src/tools/mcp/mcp-toolbox.js';
 import { type MemoryEngineHost, NEVER_MS } from '../fakes/memory-engine-host.js';
+import { toolboxOptions } from '../fakes/mcp-servers/toolbox-options.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, inOrder, type Script } from '../fakes/scripted-llm.js';
 import { pastDeadline } from '../../../../test/support/past-deadline.js';
@@ -93,13 +94,11 @@ describe('a program that ends', () => {
 
   it('never answers: what it wrote is in the event', async () => {
     const toolbox = new McpToolbox();
-    const environment = { PATH: process.env['PATH'] ?? '' };
     const written = join(agent.folder, 'written');
     const args = ['-c', `echo downloading the internet >&2; touch ${written}; exec sleep 1000`];
-    const limits = { connectTimeoutMs: NEVER_MS, slowAfterMs: NEVER_MS };
-    const options = { workingDir: '/', environment, wrapper: [], checkUrl: async () => null, ...limits };
+    const { signal } = new AbortController();
     const connect = async () =>
-      await toolbox.connect({ near: { command: 'sh', args } }, options, new AbortController().signal);
+      await toolbox.connect({ near: { command: 'sh', args } }, toolboxOptions(), signal);
     const hasRead = async () => existsSync(written) && (await nextTurn(true));
     const notices = await pastDeadline(connect, hasRead, NEVER_MS);
     await toolbox.close();
@@ -178,13 +177,7 @@ describe('a program that starts slowly', () => {
 
   it('has a limit of its own, and ends with the conversation', async () => {
     const toolbox = new McpToolbox();
-    const options = {
-      workingDir: '/',
-      environment: { PATH: process.env['PATH'] ?? '' },
-      wrapper: [],
-      checkUrl: async () => null,
-      connectTimeoutMs: 300_000,
-    };
+    const options = toolboxOptions();
     const signal = new AbortController().signal;
     const program = { command: 'sh', args: ['-c', 'exec sleep 1000'] };
     const limited = { near: { ...program, start_timeout_seconds: 0.05 } };

@@ -468,20 +468,16 @@ describe('an agent that cannot be started', () => {
 });
 
 describe('a hostile agent', () => {
-  it('may write other lines between its messages', async () => {
-    const host = await run('garbage', {}, { START: 'noise' });
-    expect(answers(host)).toEqual(['still here']);
-    expect(host.status).toBe('finished');
-  });
-
-  it('may write more of them in time than any one message has', async () => {
-    const host = await run('chatter');
-    expect([host.status, answers(host).join('').split(' ').length]).toEqual(['finished', 31]);
-  });
-
-  it('ends with a line that is too long', async () => {
-    const host = await run('long-line');
-    expect([host.status, failures(host)]).toEqual(['error', ['ACPProtocolError']]);
+  const counted = Array.from({ length: 30 }, (_, count) => `${count} `).join('');
+  it.each<[string, string, string[], string, Changes?, Record<string, string>?]>([
+    ['may write other lines between its messages', 'garbage', [], 'still here', {}, { START: 'noise' }],
+    ['may write more of them in time than any one message has', 'chatter', [], counted],
+    ['ends with a line that is too long', 'long-line', ['ACPProtocolError'], ''],
+    ['is stopped when it does nothing', 'idle', ['ACPIdleTimeout'], '', { acp: { idleTimeoutMs: 300 } }],
+  ])('%s', async (_, turn, codes, said, changes = {}, environment = {}) => {
+    const host = await run(turn, changes, environment);
+    expect([host.status, failures(host)]).toEqual([codes.length === 0 ? 'finished' : 'error', codes]);
+    expect(answers(host).join('')).toBe(said);
   });
 
   it('may die in the middle of its work, and is started again', async () => {
@@ -490,11 +486,6 @@ describe('a hostile agent', () => {
     expectTold(host, 'ACPAgentEnded', 'ended with exit code 9. It wrote: the last words of an agent');
     await goOn(host, 'remember');
     expect(answers(host)).toEqual(['I know: die']);
-  });
-
-  it('is stopped when it does nothing', async () => {
-    const host = await run('idle', { acp: { idleTimeoutMs: 300 } });
-    expect([host.status, failures(host)]).toEqual(['error', ['ACPIdleTimeout']]);
   });
 
   it('may use an id twice, and end no call', async () => {
