@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -131,6 +132,14 @@ export async function startGitHttpServer(
     const lines = stdout.split('\n').filter((line) => line !== '');
     return new Map(lines.map((line) => line.split(' ', 2) as [string, string]));
   };
+  /** Whether it was not there. */
+  const create = async (repository: string): Promise<boolean> => {
+    const isNew = !existsSync(bare(repository));
+    if (isNew) {
+      await run('git', ['init', '--quiet', '--bare', '--initial-branch', 'main', bare(repository)]);
+    }
+    return isNew;
+  };
   const tip = async (repository: string, branch: string): Promise<string> =>
     (await run('git', ['-C', bare(repository), 'rev-parse', `refs/heads/${branch}`])).stdout.trim();
   return {
@@ -158,16 +167,15 @@ export async function startGitHttpServer(
       return `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${content.length}\n`;
     },
     nameDefault: async (repository, branch) => {
-      await run('git', ['init', '--quiet', '--bare', bare(repository)]);
-      await run('git', ['-C', bare(repository), 'symbolic-ref', 'HEAD', `refs/heads/${branch}`]);
+      await create(repository);
+      await writeFile(path.join(bare(repository), 'HEAD'), `ref: refs/heads/${branch}\n`);
     },
     cutHistory: async (repository, branch) => {
       await writeFile(path.join(bare(repository), 'shallow'), `${await tip(repository, branch)}\n`);
     },
     commit: async (repository, branch, files, { date, links = {} } = {}) => {
       const folder = bare(repository);
-      await run('git', ['init', '--quiet', '--bare', '--initial-branch', 'main', folder]);
-      const branches = await tips(repository);
+      const branches = (await create(repository)) ? new Map<string, string>() : await tips(repository);
       // A new branch goes off main, where there is one.
       const base = [branch, 'main'].find((name) => branches.has(name));
       const seconds = (date === undefined ? Date.now() : Date.parse(date)) / 1000;

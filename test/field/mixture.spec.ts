@@ -74,13 +74,7 @@ async function eachRun(run: (dice: Dice) => Promise<void>): Promise<void> {
 
 async function sayOddly(host: MemoryEngineHost, dice: Dice): Promise<void> {
   const images = dice.below(4) === 0 ? [{ type: 'image' as const, image_urls: [dice.one(ODD_IMAGES)] }] : [];
-  await host.append({
-    kind: 'MessageEvent',
-    source: 'user',
-    llm_message: { role: 'user', content: [{ type: 'text', text: dice.one(ODD_MESSAGES) }, ...images] },
-    activated_skills: [],
-    extended_content: [],
-  });
+  await host.say([{ type: 'text', text: dice.one(ODD_MESSAGES) }, ...images]);
 }
 
 /** Several messages, each answered oddly up to four times before it is answered well; then one that has to be answered. */

@@ -1,17 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { type AgentEvent, conversationTitle } from './events.js';
-
-function message(source: 'user' | 'agent', text: string): AgentEvent {
-  return {
-    kind: 'MessageEvent',
-    id: text,
-    timestamp: '',
-    source,
-    llm_message: { role: 'user', content: [{ type: 'text', text }] },
-    activated_skills: [],
-    extended_content: [],
-  };
-}
+import { messageEvent } from '../../../test/fakes/sample-events.js';
+import { conversationTitle } from './events.js';
 
 it.each([
   ['Fix the build', 50, 'Fix the build'],
@@ -21,10 +10,12 @@ it.each([
   ['😀😀😀', 2, '😀…'],
   ['   ', 50, null],
 ])('%j in %d letters', (text, maxLength, expected) => {
-  expect(conversationTitle([message('agent', 'Hello'), message('user', text)], maxLength)).toBe(expected);
+  expect(
+    conversationTitle([messageEvent('a', 'agent', 'Hello'), messageEvent('b', 'user', text)], maxLength),
+  ).toBe(expected);
 });
 
 it('of a line without end', () => {
   const line = '#'.repeat(20_000_000);
-  expect(conversationTitle([message('user', `${line}\nFix it`)], 50)).toBe('Fix it');
+  expect(conversationTitle([messageEvent('a', 'user', `${line}\nFix it`)], 50)).toBe('Fix it');
 });

@@ -3,7 +3,8 @@ import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { AcpEngine } from '../src/engine/acp/acp.engine.js';
 import { toolEnvironment } from '../src/tool-view.js';
 import { SCRIPTED_AGENT } from './fakes/memory-engine-host.js';
-import { shapeProblems } from './support/agent-protocol-shapes.js';
+import { startRequest } from './support/agent-server-client.js';
+import { eventProblems } from './support/published-agent-server.js';
 import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 
 const SECRET = 'secret-of-the-agent-4217';
@@ -12,7 +13,6 @@ const environment = toolEnvironment(process.env);
 const createEngine = async () => new AcpEngine({ environment, wrapper: [] });
 const server = useAgentServer(() => startTestAgentServer({ environment, createEngine }));
 
-/** What starts the agent. */
 function launch(members: Record<string, unknown> = {}): Record<string, unknown> {
   return { acp_command: SCRIPTED_AGENT, acp_env: { HOME: server.folder }, ...members };
 }
@@ -36,9 +36,7 @@ describe('a conversation with an agent of others', () => {
     await saidTo(id, 'collide');
     await saidTo(id, `env FAKE_SECRET`);
     const events = await server.client.events(id);
-    for (const event of events) {
-      expect(shapeProblems(jsonText(event, 'kind') ?? '', event)).toEqual([]);
-    }
+    expect(events.flatMap(eventProblems)).toEqual([]);
     expect(events.filter((event) => jsonAt(event, 'kind') === 'ACPToolCallEvent').length).toBeGreaterThan(4);
     expect(JSON.stringify(events)).not.toContain(SECRET);
     expect(JSON.stringify(events)).toContain('FAKE_SECRET=<secret-hidden>');
@@ -76,22 +74,14 @@ describe('a conversation with an agent of others', () => {
     expect(await change('huge')).toBe(400);
     expect(await change('')).toBe(422);
     expect(jsonAt(await server.client.info(id), 'current_model_id')).toBe('large');
-    expect((await server.client.act('0'.repeat(32), 'switch_acp_model', { model: 'x' })).status).toBe(404);
   });
 
   it('is refused, and leaves nothing, when the agent cannot be started', async () => {
     const before = await server.client.get('/api/conversations/count');
-    const refused = await server.client.post('/api/conversations', {
-      agent: { kind: 'ACPAgent', ...launch({ acp_command: ['no-such-agent'] }) },
-      workspace: { kind: 'LocalWorkspace', working_dir: 'project' },
-    });
+    const agent = { kind: 'ACPAgent', ...launch({ acp_command: ['no-such-agent'] }) };
+    const refused = await server.client.post('/api/conversations', startRequest({ agent }));
     expect(refused.status).toBe(400);
     expect(jsonText(refused.body, 'detail')).toContain('no-such-agent was not found');
-    const nameless = await server.client.post('/api/conversations', {
-      agent: { kind: 'ACPAgent' },
-      workspace: { kind: 'LocalWorkspace', working_dir: 'project' },
-    });
-    expect(nameless.status).toBe(422);
     expect(await server.client.get('/api/conversations/count')).toBe(before);
   });
 

@@ -42,7 +42,6 @@ export function describeAgentEngine(name: string, start: () => Promise<EngineHar
       return host;
     }
 
-    /** What calls came to. */
     const results = (host: MemoryEngineHost): string =>
       JSON.stringify([...host.ofKind('ObservationEvent'), ...host.ofKind('ACPToolCallEvent')]);
 

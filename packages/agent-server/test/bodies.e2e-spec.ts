@@ -53,11 +53,8 @@ describe('bodies of requests to the agent server', () => {
     });
   });
 
-  it.each([
-    ['have a bounded depth', `${'['.repeat(100)}${']'.repeat(100)}`, 'JSON may have at most 64 levels'],
-    ['are JSON', '{"secret":', 'JSON decode error'],
-  ])('%s', async (_, body, msg) => {
-    const detail = [{ type: 'json_invalid', loc: ['body'], msg }];
-    expect(await post(body)).toEqual({ status: 422, body: { detail } });
+  it('are JSON', async () => {
+    const detail = [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }];
+    expect(await post('{"secret":')).toEqual({ status: 422, body: { detail } });
   });
 });

@@ -199,20 +199,6 @@ describe('what conversations of the agent server are given and asked', () => {
     expect(await readdir(path.join(server.folder, 'conversations'))).not.toContain(id.replaceAll('-', ''));
   });
 
-  it.each([
-    ['POST', '/run'],
-    ['POST', '/pause'],
-    ['GET', '/events/search'],
-    ['DELETE', ''],
-  ])('answers 404 to %s %s of an unknown conversation', async (method, route) => {
-    for (const id of [randomUUID(), 'nonsense']) {
-      expect(await server.client.send(method, `/api/conversations/${id}${route}`)).toEqual({
-        status: 404,
-        body: { detail: 'Conversation not found' },
-      });
-    }
-  });
-
   it('names every rule that a request breaks, without the values', async () => {
     const secrets = { 'bad name': 'a-secret' };
     const request = startRequest({ secrets, max_iterations: 0, workspace: undefined });

@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
@@ -55,14 +54,4 @@ describe('commands, files and git below the path of a conversation', () => {
       { subject: 'first' },
     ]);
   });
-
-  it.each(['bash/bash_events/search', 'file/download?path=a', 'git/changes?path=.', 'vscode/url'])(
-    'are there for a conversation that exists: %s',
-    async (route) => {
-      const answer = await server.client.send('GET', `/api/conversations/${randomUUID()}/${route}`);
-      expect(answer).toEqual({ status: 404, body: { detail: 'Conversation not found' } });
-      const open = await fetch(`${server.client.url}${base}/${route}`);
-      expect(open.status).toBe(401);
-    },
-  );
 });

@@ -18,19 +18,6 @@ async function preflight(url: string, origin: string): Promise<unknown[]> {
 describe('conversations of the agent server', () => {
   const server = useAgentServer(startTestAgentServer);
 
-  it('serves /alive, /health, /ready and /server_info without a key', async () => {
-    const bodies = {
-      '/alive': { status: 'ok', assigned: true },
-      '/health': { status: 'ok' },
-      '/ready': { status: 'ok' },
-    };
-    for (const [route, body] of Object.entries(bodies)) {
-      const response = await fetch(`${server.client.url}${route}`);
-      expect([response.status, await response.json()]).toEqual([200, body]);
-    }
-    expect((await fetch(`${server.client.url}/server_info`)).status).toBe(200);
-  });
-
   it('has a new instance id after each start', async () => {
     const instanceId = async () => jsonText(await server.client.get('/server_info'), 'instance_id');
     const first = await instanceId();

@@ -1,23 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
-import { NativeEngine } from '../src/engine/native/native.engine.js';
 import { call, fails, say, type ScriptedAnswer } from './fakes/scripted-llm.answers.js';
-import { type ChatRequest, ScriptedLlm } from './fakes/scripted-llm.js';
-import { credentialsWithModelAt, startWithModelAt } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import type { ChatRequest } from './fakes/scripted-llm.js';
+import { nativeServer } from './field/native-server.js';
 import { until } from '../../../test/support/until.js';
 
 const OBJECTIVE = 'All tests pass.';
 
-let server: TestAgentServer;
-let llm: ScriptedLlm;
-
-afterEach(async () => {
-  await server.stop();
-  await llm.close();
-});
+const native = nativeServer({ pauseGraceMs: 100 });
 
 const lastText = ({ messages }: ChatRequest): string => JSON.stringify(messages.at(-1)?.content);
 const isJudging = (request: ChatRequest): boolean => lastText(request).includes('Judge as an auditor');
@@ -32,26 +24,23 @@ async function start(
   members: Record<string, unknown> = {},
 ): Promise<string> {
   let judged = 0;
-  llm = await ScriptedLlm.start((request) => {
+  return await native().begin((request) => {
     if (!isJudging(request)) {
       return agent(request);
     }
     judged += 1;
     return verdicts[Math.min(judged, verdicts.length) - 1] ?? met;
-  });
-  server = await startTestAgentServer({
-    createEngine: async () => new NativeEngine({ wait: async () => undefined }),
-    pauseGraceMs: 100,
-  });
-  return await server.client.start({ ...startWithModelAt(llm.url), ...members });
+  }, members);
 }
 
-const post = async (id: string, action: string, body?: object) => await server.client.act(id, action, body);
+const client = () => native().server.client;
+const asks = (): ChatRequest[] => native().llm.requests;
+const post = async (id: string, action: string, body?: object) => await client().act(id, action, body);
 const begin = async (id: string, members: object = {}) =>
   await post(id, 'goal', { objective: OBJECTIVE, ...members });
 
 async function told(id: string): Promise<unknown[]> {
-  const updates = await server.client.events(id, '&kind=ConversationStateUpdateEvent');
+  const updates = await client().events(id, '&kind=ConversationStateUpdateEvent');
   return updates.filter((event) => jsonAt(event, 'key') === 'goal').map((event) => jsonAt(event, 'value'));
 }
 
@@ -59,7 +48,7 @@ const untilTold = async (id: string, status: string): Promise<void> =>
   await until(async () => jsonText((await told(id)).at(-1), 'status') === status);
 
 async function asked(id: string): Promise<unknown[]> {
-  const messages = await server.client.events(id, '&kind=MessageEvent&source=user');
+  const messages = await client().events(id, '&kind=MessageEvent&source=user');
   return messages.map((event) => jsonAt(event, 'llm_message', 'content'));
 }
 
@@ -81,12 +70,12 @@ describe('a goal', () => {
     expect(messages).toContain(OBJECTIVE);
     expect(messages).toContain('two tests fail');
     // The judge is the conversation's model, knows the whole conversation, and leaves no trace in it.
-    const judging = llm.requests.filter(isJudging);
+    const judging = asks().filter(isJudging);
     expect(judging).toHaveLength(2);
     expect(judging[0]?.model).toBe('fake');
     expect(judging[0]?.text).toContain('Done.');
     expect(messages).not.toContain('auditor');
-    expect(await server.client.answers(id)).toEqual(['Done.', 'Done.']);
+    expect(await client().answers(id)).toEqual(['Done.', 'Done.']);
   });
 
   it('ends after its rounds', async () => {
@@ -95,7 +84,7 @@ describe('a goal', () => {
     await untilTold(id, 'capped');
     const last = { active: false, iteration: 2, verdict: { missing: 'everything' } };
     expect((await told(id)).at(-1)).toMatchObject(last);
-    expect(llm.requests.filter(isJudging)).toHaveLength(2);
+    expect(asks().filter(isJudging)).toHaveLength(2);
     expect(await post(id, 'goal/resume')).toMatchObject({ status: 400 });
   });
 
@@ -109,7 +98,7 @@ describe('a goal', () => {
   it('is stopped while the judge thinks, and goes on from there', async () => {
     const id = await start([verdict(false, 'one'), { kind: 'hang' }, met]);
     await begin(id);
-    await until(() => llm.requests.filter(isJudging).length === 2);
+    await until(() => asks().filter(isJudging).length === 2);
     expect(await begin(id)).toMatchObject({ status: 409 });
     expect(await post(id, 'goal/resume')).toMatchObject({ status: 409 });
     expect(await post(id, 'goal/stop')).toEqual({ status: 200, body: { success: true } });
@@ -130,12 +119,12 @@ describe('a goal', () => {
         : call('terminal', { command: 'until [ -e go ]; do sleep 0.01; done' }),
     );
     await begin(id);
-    await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
+    await until(async () => (await client().kinds(id)).includes('ActionEvent'));
     await post(id, 'goal/stop');
-    await writeFile(path.join(server.workspace, 'project/go'), '');
-    await server.client.untilStatus(id, 'finished');
+    await writeFile(path.join(native().server.workspace, 'project/go'), '');
+    await client().untilStatus(id, 'finished');
     expect((await told(id)).map((value) => jsonText(value, 'status'))).toEqual(['running', 'interrupted']);
-    expect(llm.requests.filter(isJudging)).toEqual([]);
+    expect(asks().filter(isJudging)).toEqual([]);
   });
 
   it.each(['pause', 'interrupt'])('ends with a %s, of the agent or of the judge', async (action) => {
@@ -143,12 +132,12 @@ describe('a goal', () => {
       index === 0 ? { kind: 'hang' } : say('Done.'),
     );
     await begin(id);
-    await until(() => llm.requests.length === 1);
+    await until(() => asks().length === 1);
     await post(id, action);
-    expect(await server.client.status(id)).toBe('paused');
+    expect(await client().status(id)).toBe('paused');
     expect((await told(id)).at(-1)).toMatchObject({ status: 'interrupted', iteration: 0 });
     await post(id, 'goal/resume');
-    await until(() => llm.requests.filter(isJudging).length === 1);
+    await until(() => asks().filter(isJudging).length === 1);
     await post(id, action);
     expect((await told(id)).at(-1)).toMatchObject({ status: 'interrupted', iteration: 0 });
     expect(await told(id)).toHaveLength(4);
@@ -157,10 +146,10 @@ describe('a goal', () => {
   it('ends with a message of the user', async () => {
     const id = await start([{ kind: 'hang' }]);
     await begin(id);
-    await until(() => llm.requests.some(isJudging));
-    await server.client.talk(id, 'Something else.');
+    await until(() => asks().some(isJudging));
+    await client().talk(id, 'Something else.');
     expect((await told(id)).at(-1)).toMatchObject({ active: false, status: 'interrupted' });
-    expect(llm.requests.filter(isJudging)).toHaveLength(1);
+    expect(asks().filter(isJudging)).toHaveLength(1);
   });
 
   it('waits for a confirmation', async () => {
@@ -171,7 +160,7 @@ describe('a goal', () => {
       { confirmation_policy: { kind: 'AlwaysConfirm' } },
     );
     await begin(id);
-    await server.client.untilStatus(id, 'waiting_for_confirmation');
+    await client().untilStatus(id, 'waiting_for_confirmation');
     expect(await told(id)).toMatchObject([{ status: 'running' }]);
     await post(id, 'events/respond_to_confirmation', { accept: true });
     await untilTold(id, 'complete');
@@ -183,11 +172,11 @@ describe('a goal', () => {
     );
     await begin(id);
     await untilTold(id, 'interrupted');
-    expect(await server.client.status(id)).toBe('error');
+    expect(await client().status(id)).toBe('error');
     await post(id, 'goal/resume');
     await until(async () => (await told(id)).length === 4);
     expect((await told(id)).at(-1)).toMatchObject({ status: 'interrupted', iteration: 0 });
-    expect((await server.client.events(id, '&kind=ConversationErrorEvent')).at(-1)).toMatchObject({
+    expect((await client().events(id, '&kind=ConversationErrorEvent')).at(-1)).toMatchObject({
       code: 'GoalInterrupted',
       detail: expect.stringContaining('no such key'),
     });
@@ -203,8 +192,8 @@ describe('a goal', () => {
     const isOfJudge = what.includes('judge');
     const id = await start(isOfJudge ? [{ kind: 'hang' }, met] : [met], agent);
     await begin(id, { max_iterations: 3 });
-    await until(() => llm.requests.length === (isOfJudge ? 2 : 1));
-    await server.restart();
+    await until(() => asks().length === (isOfJudge ? 2 : 1));
+    await native().server.restart();
     expect(await told(id)).toMatchObject([
       { active: true, status: 'running' },
       { active: false, status: 'interrupted', iteration: 0, max_iterations: 3, objective: OBJECTIVE },
@@ -213,7 +202,7 @@ describe('a goal', () => {
       status: 400,
       body: { detail: expect.stringContaining('/credentials') },
     });
-    await post(id, 'credentials', credentialsWithModelAt(llm.url));
+    await native().moveTo(id);
     expect(await post(id, 'goal/resume')).toMatchObject({ status: 200 });
     await untilTold(id, 'complete');
     expect((await told(id)).at(-1)).toMatchObject({ iteration: 1, max_iterations: 3 });
@@ -222,7 +211,7 @@ describe('a goal', () => {
   it('is interrupted in a copy of the conversation', async () => {
     const id = await start([{ kind: 'hang' }]);
     await begin(id);
-    await until(() => llm.requests.some(isJudging));
+    await until(() => asks().some(isJudging));
     const { body } = await post(id, 'fork', {});
     expect((await told(String(jsonText(body, 'id')))).at(-1)).toMatchObject({ status: 'interrupted' });
     expect((await told(id)).at(-1)).toMatchObject({ status: 'running' });
@@ -232,7 +221,7 @@ describe('a goal', () => {
     const id = await start([met], undefined, { secrets: { TOKEN: 'a-secret-token' } });
     await begin(id, { objective: 'a-secret-token is right.' });
     await untilTold(id, 'complete');
-    expect(JSON.stringify(await server.client.events(id))).not.toContain('a-secret-token');
+    expect(JSON.stringify(await client().events(id))).not.toContain('a-secret-token');
   });
 
   it('is none without words, with too many rounds, or where none was interrupted', async () => {
@@ -246,11 +235,6 @@ describe('a goal', () => {
       body: { detail: 'There is no interrupted goal to resume.' },
     });
     expect(await post(id, 'goal/stop')).toMatchObject({ status: 200 });
-    const gone = '0'.repeat(32);
-    for (const action of ['goal/stop', 'goal/resume']) {
-      expect(await post(gone, action)).toMatchObject({ status: 404 });
-    }
-    expect(await begin(gone)).toMatchObject({ status: 404 });
     expect(await told(id)).toEqual([]);
   });
 });

@@ -1,55 +1,22 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
-import { once } from 'node:events';
+import { describe, expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { WebSocket } from 'ws';
-import { jsonAt, jsonText } from '@slipway/common/json-access.js';
-import type { AgentServerOptions } from '../src/command-line.js';
-import { NativeEngine } from '../src/engine/native/native.engine.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { call, calls, say } from './fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from './fakes/scripted-llm.js';
-import {
-  credentialsWithModelAt,
-  SESSION_KEY,
-  startRequest,
-  startWithModelAt,
-} from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { nativeServer } from './field/native-server.js';
+import { startRequest } from './support/agent-server-client.js';
 import { until } from '../../../test/support/until.js';
 
-let server: TestAgentServer;
-let llm: ScriptedLlm;
+const native = nativeServer({ pauseGraceMs: 100 });
+const client = () => native().server.client;
+const requests = () => native().llm.requests;
 
-afterEach(async () => {
-  await server.stop();
-  await llm.close();
-});
-
-/** A conversation whose model answers so. */
-async function start(
+const start = async (
   answers: Parameters<typeof inOrder>,
   members: Record<string, unknown> = {},
-  options: Partial<AgentServerOptions> = {},
-): Promise<string> {
-  llm = await ScriptedLlm.start(inOrder(...answers));
-  server = await startTestAgentServer({ createEngine: async () => new NativeEngine(), ...options });
-  return await server.client.start({ ...startWithModelAt(llm.url), ...members });
-}
-
-it('continues after the budget that stopped it was raised', async () => {
-  const id = await start([say('It is done.')], { slipway: { max_budget: 0 } });
-  const { client } = server;
-  await client.talk(id, 'Do it.', 'error');
-  expect(await client.events(id, '&kind=ConversationErrorEvent')).toMatchObject([
-    { code: 'MaxBudgetReached', detail: expect.stringContaining('Raise it in the settings') },
-  ]);
-  expect(llm.requests).toEqual([]);
-
-  await client.act(id, 'credentials', { max_budget: 1 });
-  await client.talk(id, 'Go on.');
-  expect(await client.answers(id)).toEqual(['It is done.']);
-});
+): Promise<string> => await native().begin(inOrder(...answers), members);
 
 it('works for the agent of another conversation, and the log says so', async () => {
   const sender = '8d7b2f7e-1c0a-4f3f-9b6f-2b0c5d4e3a21';
@@ -59,77 +26,41 @@ it('works for the agent of another conversation, and the log says so', async () 
     sender_conversation_id: sender.replaceAll('-', ''),
   });
   const id = await start([say('It is done.'), say('That, too.')], { initial_message: said('Do it.') });
-  const { client } = server;
-  await client.untilStatus(id, 'finished');
-  await client.act(id, 'events', said('Go on.'));
-  await until(async () => (await client.events(id, '&kind=MessageEvent')).length === 4);
-  await client.untilStatus(id, 'finished');
+  await client().untilStatus(id, 'finished');
+  await client().act(id, 'events', said('Go on.'));
+  await until(async () => (await client().events(id, '&kind=MessageEvent')).length === 4);
+  await client().untilStatus(id, 'finished');
 
   const ofAgent = { source: 'agent', sender_conversation_id: sender, llm_message: { role: 'user' } };
   const own = { source: 'agent', llm_message: { role: 'assistant' } };
-  expect(await client.events(id, '&kind=MessageEvent')).toMatchObject([ofAgent, own, ofAgent, own]);
-  expect(await client.get(`/api/conversations/${id}/agent_final_response`)).toEqual({
+  expect(await client().events(id, '&kind=MessageEvent')).toMatchObject([ofAgent, own, ofAgent, own]);
+  expect(await client().get(`/api/conversations/${id}/agent_final_response`)).toEqual({
     response: 'That, too.',
   });
 });
 
 it('reads what the repository says about a file with the first file that it touches, once', async () => {
   const look = call('file_editor', { command: 'view', path: 'docs/a.md' });
-  llm = await ScriptedLlm.start(inOrder(look, look, say('It is done.')));
-  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
-  const folder = path.join(server.workspace, 'project');
+  const folder = path.join(native().server.workspace, 'project');
   await mkdir(path.join(folder, 'docs'), { recursive: true });
   await mkdir(path.join(folder, '.github/instructions'), { recursive: true });
   await writeFile(path.join(folder, 'docs/a.md'), 'text');
   const rule = '---\napplyTo: docs/**\n---\nUse British spelling.';
   await writeFile(path.join(folder, '.github/instructions/docs.instructions.md'), rule);
-  const { client } = server;
-  const agent = { kind: 'Agent', agent_context: { load_project_skills: true } };
-  const model = { model: 'openai/fake', api_key: 'llm-key-5519', base_url: llm.url };
-  const id = await client.start(startRequest({ agent: { ...agent, llm: model } }));
-  await client.talk(id, 'Look twice.');
-  const [first, second] = await client.events(id, '&kind=ObservationEvent');
-  expect(llm.requests[0]?.text).not.toContain('British');
+  const model = { model: 'openai/fake', api_key: 'llm-key-5519', base_url: native().llm.url };
+  const agent = { kind: 'Agent', agent_context: { load_project_skills: true }, llm: model };
+  const id = await start([look, look, say('It is done.')], { agent });
+  await client().talk(id, 'Look twice.');
+  const [first, second] = await client().events(id, '&kind=ObservationEvent');
+  expect(requests()[0]?.text).not.toContain('British');
   expect(JSON.stringify(first)).toContain('Use British spelling.');
   expect(JSON.stringify(second)).not.toContain('British');
-  expect(jsonAt(await client.info(id), 'activated_knowledge_skills')).toEqual(['copilot:docs']);
-});
-
-it('shows an answer while it is written, and takes it back when the user pauses', async () => {
-  let chunks = 4;
-  const id = await start([
-    { kind: 'answer', text: 'It is almost done.', pace: async (chunk) => until(() => chunk < chunks) },
-    say('It is done.'),
-  ]);
-  const { client } = server;
-  const frames: unknown[] = [];
-  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/session/${id}?drafts=only`, {
-    headers: { 'X-Session-API-Key': SESSION_KEY },
-  });
-  socket.on('message', (data: Buffer) => frames.push(JSON.parse(data.toString('utf8'))));
-  await once(socket, 'open');
-  await client.say(id, 'Do it.');
-  const told = (): string => frames.map((frame) => jsonText(frame, 'content') ?? '').join('');
-  await until(() => told() === 'It is almost done.');
-  chunks = 5;
-
-  await client.act(id, 'pause');
-  await client.untilStatus(id, 'paused');
-  await until(() => jsonText(frames.at(-1), 'type') === 'item_aborted');
-  expect(await client.answers(id)).toEqual([]);
-  // The rest is not read; waiting for it would keep Jest from its end.
-  chunks = Infinity;
-
-  await client.act(id, 'run');
-  await client.untilStatus(id, 'finished');
-  expect(await client.answers(id)).toEqual(['It is done.']);
-  const stats = (await client.events(id)).filter((event) => jsonAt(event, 'key') === 'stats');
-  expect(stats).toHaveLength(1);
-  socket.terminate();
+  expect(jsonAt(await client().info(id), 'activated_knowledge_skills')).toEqual(['copilot:docs']);
 });
 
 it('calls no model, and sends no key, where a record on the disk says so', async () => {
   const id = await start([say('It is done.')]);
+  const { server } = native();
   const stranger = await ScriptedLlm.start(inOrder(say('Thank you for the key.')));
   await server.halt();
   const record = path.join(server.folderOf(id), 'conversation.json');
@@ -138,35 +69,34 @@ it('calls no model, and sends no key, where a record on the disk says so', async
   const forged = { llm: model, llmKeyNeeded: false, tavilyApiUrl: stranger.url, outboundAllowlist: null };
   await writeFile(record, JSON.stringify({ ...Object(JSON.parse(written)), ...forged }));
   await server.restart();
-  const { client } = server;
 
   // Whatever the record says, nothing runs before a request has named the model and its address.
-  expect(await client.say(id, 'Do it.')).toMatchObject({
+  expect(await client().say(id, 'Do it.')).toMatchObject({
     status: 400,
     body: { detail: expect.stringContaining(`POST /api/conversations/${id}/credentials`) },
   });
-  await client.act(id, 'credentials', { llm_api_key: 'llm-key' });
-  expect(await client.say(id, 'Do it.')).toMatchObject({ status: 400 });
-  await client.act(id, 'credentials', credentialsWithModelAt(llm.url));
-  await client.talk(id, 'Do it.');
-  expect(await client.answers(id)).toEqual(['It is done.']);
+  await client().act(id, 'credentials', { llm_api_key: 'llm-key' });
+  expect(await client().say(id, 'Do it.')).toMatchObject({ status: 400 });
+  await native().moveTo(id);
+  await client().talk(id, 'Do it.');
+  expect(await client().answers(id)).toEqual(['It is done.']);
   expect(stranger.requests).toEqual([]);
   await stranger.close();
 });
 
 describe('a pause', () => {
-  const pause = async (id: string): Promise<unknown> => await server.client.act(id, 'pause');
+  const pause = async (id: string): Promise<unknown> => await client().act(id, 'pause');
   const goOn = async (id: string): Promise<void> => {
-    await server.client.act(id, 'run');
-    await server.client.untilStatus(id, 'finished');
+    await client().act(id, 'run');
+    await client().untilStatus(id, 'finished');
   };
 
   /** With a message that the model answers by a command and a thought behind it. */
-  const startTwo = async (command: string, pauseGraceMs: number): Promise<string> => {
+  const startTwo = async (command: string): Promise<string> => {
     const think = { name: 'think', arguments: { thought: 'not begun' } };
     const both = calls({ name: 'terminal', arguments: { command } }, think);
-    const id = await start([both, say('It is done.')], {}, { pauseGraceMs });
-    await server.client.say(id, 'Do it.');
+    const id = await start([both, say('It is done.')]);
+    await client().say(id, 'Do it.');
     return id;
   };
 
@@ -174,47 +104,47 @@ describe('a pause', () => {
     ['says nothing', { kind: 'hang' } as const],
     ['has said a part', { kind: 'stall', text: 'half of an answer' } as const],
   ])('does not await a model that %s, and keeps nothing of it', async (_what, silent) => {
-    const id = await start([silent, say('It is done.')], {}, { pauseGraceMs: 100 });
-    await server.client.say(id, 'Do it.');
-    await until(() => llm.requests.length === 1);
+    const id = await start([silent, say('It is done.')]);
+    await client().say(id, 'Do it.');
+    await until(() => requests().length === 1);
 
     expect(await pause(id)).toMatchObject({ status: 200 });
 
-    expect(await server.client.status(id)).toBe('paused');
-    expect((await server.client.kinds(id)).slice(-1)).toEqual(['PauseEvent']);
-    expect(await server.client.answers(id)).toEqual([]);
+    expect(await client().status(id)).toBe('paused');
+    expect((await client().kinds(id)).slice(-1)).toEqual(['PauseEvent']);
+    expect(await client().answers(id)).toEqual([]);
     await goOn(id);
-    expect(await server.client.answers(id)).toEqual(['It is done.']);
-    expect(llm.requests.at(-1)?.text).not.toContain('half of an answer');
+    expect(await client().answers(id)).toEqual(['It is done.']);
+    expect(requests().at(-1)?.text).not.toContain('half of an answer');
   });
 
   it('ends a tool that takes longer than its grace, and says so to the model', async () => {
-    const id = await startTwo('touch begun; sleep 1000', 100);
-    await until(() => existsSync(path.join(server.workspace, 'project/begun')));
+    const id = await startTwo('touch begun; sleep 1000');
+    await until(() => existsSync(path.join(native().server.workspace, 'project/begun')));
 
     await pause(id);
-    await server.client.untilStatus(id, 'paused');
+    await client().untilStatus(id, 'paused');
 
-    const [observation] = await server.client.events(id, '&kind=ObservationEvent');
+    const [observation] = await client().events(id, '&kind=ObservationEvent');
     expect(JSON.stringify(observation)).toContain('The command was interrupted');
-    expect(await server.client.events(id, '&kind=AgentErrorEvent')).toMatchObject([
+    expect(await client().events(id, '&kind=AgentErrorEvent')).toMatchObject([
       { tool_name: 'think', error: 'Not run: the run was interrupted.' },
     ]);
     await goOn(id);
-    const { messages } = llm.requests.at(-1) ?? { messages: [] };
+    const { messages } = requests().at(-1) ?? { messages: [] };
     expect(messages.filter(({ role }) => role === 'tool')).toHaveLength(2);
   });
 
   it('lets a tool complete within its grace, and begins no other', async () => {
-    const gate = 'until [ -e go ]; do sleep 0.01; done';
-    const id = await startTwo(gate, 60_000);
-    await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
+    await native().server.restart({ pauseGraceMs: 60_000 });
+    const id = await startTwo('until [ -e go ]; do sleep 0.01; done');
+    await until(async () => (await client().kinds(id)).includes('ActionEvent'));
     await pause(id);
-    await writeFile(path.join(server.workspace, 'project/go'), '');
-    await server.client.untilStatus(id, 'paused');
-    const [observation] = await server.client.events(id, '&kind=ObservationEvent');
+    await writeFile(path.join(native().server.workspace, 'project/go'), '');
+    await client().untilStatus(id, 'paused');
+    const [observation] = await client().events(id, '&kind=ObservationEvent');
     expect(observation).toMatchObject({ observation: { exit_code: 0 } });
-    expect(await server.client.events(id, '&kind=AgentErrorEvent')).toMatchObject([{ tool_name: 'think' }]);
+    expect(await client().events(id, '&kind=AgentErrorEvent')).toMatchObject([{ tool_name: 'think' }]);
     await goOn(id);
   });
 });
@@ -243,35 +173,32 @@ describe('a result of a form that the client chose', () => {
       ],
       form,
     );
-    const { client } = server;
-    await client.talk(id, 'Run the tests.');
+    await client().talk(id, 'Run the tests.');
     const failed = ['ActionEvent', 'AgentErrorEvent'];
-    expect((await client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
+    expect((await client().kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
       ...Array.from({ length: 3 }, () => 'MessageEvent'),
       ...failed,
       ...failed,
       'ActionEvent',
       'ObservationEvent',
     ]);
-    expect(llm.requests[2]?.text).toContain('/passed must be boolean');
-    expect(llm.requests[3]?.text).toContain('result: it is missing');
+    expect(requests()[2]?.text).toContain('/passed must be boolean');
+    expect(requests()[3]?.text).toContain('result: it is missing');
   });
 
   it('is missing when the agent never gives it', async () => {
     const id = await start([say('Done.')], form);
-    const { client } = server;
-    await client.talk(id, 'Run the tests.', 'error');
-    expect(await client.events(id, '&kind=ConversationErrorEvent')).toMatchObject([
+    await client().talk(id, 'Run the tests.', 'error');
+    expect(await client().events(id, '&kind=ConversationErrorEvent')).toMatchObject([
       { code: 'ResultMissing' },
     ]);
-    expect(llm.requests).toHaveLength(4);
+    expect(requests()).toHaveLength(4);
   });
 
   it('is refused with a schema that nothing can be checked with', async () => {
-    await start([]);
     for (const schema of [{ type: 'strange' }, { $ref: 'https://example.com/schema' }, { pattern: '(' }]) {
       const request = startRequest({ slipway: { result_schema: schema } });
-      expect(await server.client.post('/api/conversations', request)).toMatchObject({ status: 422 });
+      expect(await client().post('/api/conversations', request)).toMatchObject({ status: 422 });
     }
   });
 });

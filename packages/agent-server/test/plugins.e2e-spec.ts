@@ -67,9 +67,4 @@ describe('plugins', () => {
       body: { detail: expect.stringContaining(detail) },
     });
   });
-
-  it('must be named, in a conversation that exists', async () => {
-    expect((await load(await start(LOCAL), undefined)).status).toBe(422);
-    expect((await load('0'.repeat(32), 'style')).status).toBe(404);
-  });
 });

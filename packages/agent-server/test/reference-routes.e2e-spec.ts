@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { REFERENCE_ROUTES, REFERENCE_VERSION } from './support/published-agent-server.js';
 import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
@@ -27,20 +28,54 @@ describe(`routes of the reference (${REFERENCE_VERSION})`, () => {
     id = await server.client.start();
   });
 
-  const isServed = async (route: string): Promise<boolean> => {
+  const addressOf = (route: string, conversation = id): [string, { method: string }] => {
     const [method = '', template = ''] = route.split(' ');
-    const path = template.replaceAll(/\{(runtime_)?conversation_id\}/g, id).replaceAll(/\{[a-z_]+\}/g, 'x');
-    const response = await server.client.fetch(path, { method });
+    const ofConversation = template.replaceAll(/\{(runtime_)?conversation_id\}/g, conversation);
+    return [ofConversation.replaceAll(/\{[a-z_]+\}/g, 'x'), { method }];
+  };
+  const isServed = async (route: string): Promise<boolean> => {
+    const response = await server.client.fetch(...addressOf(route));
     const text = await response.text();
     expect(response.status).toBeLessThan(500);
     return !(response.status === 404 && text === '{"detail":"Not Found"}');
   };
 
   it('says which version it follows', async () => {
-    expect(await server.client.get('/server_info')).toMatchObject({
+    expect(await server.client.get('/alive')).toEqual({ status: 'ok', assigned: true });
+    expect(await server.client.get('/ready')).toEqual({ status: 'ok' });
+    const text: unknown = expect.any(String);
+    const seconds: unknown = expect.any(Number);
+    expect(await server.client.get('/server_info')).toEqual({
+      uptime: seconds,
+      idle_time: seconds,
+      title: text,
       version: REFERENCE_VERSION,
       capabilities: ['conversation_runtime_routes_v1', 'idempotent_conversation_create_v1'],
+      usable_tools: expect.any(Array),
+      docs: text,
+      redoc: text,
+      instance_id: text,
     });
+  });
+
+  it('need the key, but for a few', async () => {
+    const open: string[] = [];
+    for (const route of REFERENCE_ROUTES) {
+      const [path, init] = addressOf(route);
+      const { status } = await fetch(`${server.client.url}${path}`, init);
+      open.push(...([401, 404].includes(status) ? [] : [path]));
+    }
+    expect(open.toSorted()).toEqual(['/', '/alive', '/health', '/ready', '/server_info']);
+  });
+
+  it.each([randomUUID(), 'nonsense'])('know no other conversation: %s', async (unknown) => {
+    const routes = REFERENCE_ROUTES.filter((route) => /\{(runtime_)?conversation_id\}/.test(route));
+    expect(routes.length).toBeGreaterThan(40);
+    for (const route of routes) {
+      const response = await server.client.fetch(...addressOf(route, unknown));
+      const refused = [route, 404, { detail: 'Conversation not found' }];
+      expect([route, response.status, await response.json()]).toEqual(refused);
+    }
   });
 
   it('are served, or listed with a reason', async () => {

@@ -38,7 +38,6 @@ async function list(members: Record<string, unknown> = {}) {
   };
 }
 
-/** A conversation in the repository. */
 async function begin(message: string, context: Record<string, unknown> = {}): Promise<string> {
   const llm = { model: 'openai/fake', api_key: 'key', base_url: 'http://llm.example/v1', usage_id: 'agent' };
   const agent_context = { load_project_skills: true, ...context };
@@ -54,7 +53,6 @@ async function promptOf(id: string): Promise<string> {
 }
 const prompt = async (): Promise<string> => await promptOf(await begin('settings'));
 
-/** What was told about skills. */
 async function told(id: string): Promise<(string | null)[]> {
   const events = await server.client.events(id, '&kind=ConversationErrorEvent');
   return events
@@ -132,22 +130,20 @@ describe('POST /api/skills', () => {
   });
 });
 
-describe('POST /api/hooks', () => {
-  it('answers the hooks of a repository, or none', async () => {
-    const hooks = {
-      hooks: { PreToolUse: [{ matcher: '*', hooks: [{ type: 'command', command: 'true' }] }] },
-    };
-    await put('.openhands/hooks.json', JSON.stringify(hooks));
-    const { body } = await server.client.post('/api/hooks', { project_dir: repository });
-    expect(body).toEqual({ hook_config: hooks });
-    await put('.openhands/hooks.json', 'no JSON');
-    expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
-      hook_config: null,
-    });
-    await rm(path.join(repository, '.openhands'), { recursive: true, maxRetries: 10 });
-    expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
-      hook_config: null,
-    });
+it('POST /api/hooks answers the hooks of a repository, or none', async () => {
+  const hooks = {
+    hooks: { PreToolUse: [{ matcher: '*', hooks: [{ type: 'command', command: 'true' }] }] },
+  };
+  await put('.openhands/hooks.json', JSON.stringify(hooks));
+  const { body } = await server.client.post('/api/hooks', { project_dir: repository });
+  expect(body).toEqual({ hook_config: hooks });
+  await put('.openhands/hooks.json', 'no JSON');
+  expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
+    hook_config: null,
+  });
+  await rm(path.join(repository, '.openhands'), { recursive: true, maxRetries: 10 });
+  expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
+    hook_config: null,
   });
 });
 

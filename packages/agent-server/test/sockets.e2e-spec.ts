@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -7,14 +7,12 @@ import { WebSocket } from 'ws';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { DEFAULT_LIMITS } from '../src/command-line.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startTestAgentServer, useAgentServer } from './support/test-agent-server.js';
 import { until } from '../../../test/support/until.js';
 
-/** A client that records its frames. */
 interface TestSocket {
   socket: WebSocket;
   frames: unknown[];
-  /** Close code once it is closed. */
   closed: Promise<number>;
 }
 
@@ -27,7 +25,6 @@ function kinds(frames: unknown[]): (string | null)[] {
     .filter((kind) => kind !== 'ConversationStateUpdateEvent');
 }
 
-/** The status in a frame with the full state. */
 function value(frame: unknown): unknown {
   return jsonText(frame, 'key') === 'full_state' ? jsonAt(frame, 'value', 'execution_status') : null;
 }
@@ -46,17 +43,10 @@ function logged({ frames }: TestSocket): unknown[] {
 }
 
 describe('sockets of the agent server', () => {
-  let server: TestAgentServer;
+  const server = useAgentServer(startTestAgentServer);
   const opened: WebSocket[] = [];
 
-  beforeEach(async () => {
-    server = await startTestAgentServer();
-  });
-
-  afterEach(async () => {
-    opened.splice(0).forEach((socket) => socket.terminate());
-    await server.stop();
-  });
+  afterEach(() => opened.splice(0).forEach((socket) => socket.terminate()));
 
   function open(path: string, headers: Record<string, string> = {}): TestSocket {
     const socket = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/${path}`, { headers });
@@ -111,26 +101,34 @@ describe('sockets of the agent server', () => {
     expect(await server.client.answers(id)).toEqual(['hello']);
   });
 
-  it('sends each event with the id of the one before it to those who ask', async () => {
+  it('sends new events, or the history and those, each once, to those who ask with the id of the one before', async () => {
     const id = await server.client.start();
     await server.client.talk(id, 'say hello');
     const before = await server.client.events(id);
-    const linked = open(`events/${id}?frames=linked`, WITH_KEY);
-    const [response] = await once(linked.socket, 'upgrade');
-    expect(response.headers['x-event-frames']).toBe('linked');
-    const all = open(`events/${id}?frames=linked&resend_mode=all`, WITH_KEY);
-    await until(() => all.frames.length > before.length && linked.frames.length > 0);
+    const since = `resend_mode=since&after_timestamp=${String(jsonAt(before[1], 'timestamp'))}`;
+    const skipped = { '': before.length, 'resend_all=true': 0, 'resend_mode=all': 0, [since]: 1 };
+    const clients = ['', '&frames=linked'].flatMap((form) =>
+      Object.entries(skipped).map(([query, skip]) => ({
+        ...open(`events/${id}?${query}${form}`, WITH_KEY),
+        form: form === '' ? undefined : 'linked',
+        skip,
+      })),
+    );
+    const upgrades = await Promise.all(clients.map(async ({ socket }) => await once(socket, 'upgrade')));
+    expect(upgrades.map(([response]) => response.headers['x-event-frames'])).toEqual(
+      clients.map(({ form }) => form),
+    );
+    await until(() => clients.every(({ frames }) => frames.length > 0));
     await server.client.say(id, 'say more');
-    await until(() => [linked, all].every(finished));
+    await until(() => clients.every(finished));
     await server.client.untilStatus(id, 'finished');
     const log = await server.client.events(id);
-    await until(() => logged(all).length === log.length);
-    await until(() => logged(linked).length === log.length - before.length);
-    const expected = log.map((event, index) => ({ after: jsonText(log[index - 1], 'id'), event }));
-    expect(logged(all)).toEqual(expected);
-    expect(logged(linked)).toEqual(expected.slice(before.length));
-    const [plain] = await once(open(`events/${id}`, WITH_KEY).socket, 'upgrade');
-    expect(plain.headers['x-event-frames']).toBeUndefined();
+    const links = log.map((event, index) => ({ after: jsonText(log[index - 1], 'id'), event }));
+    await until(() => clients.every((client) => logged(client).length === log.length - client.skip));
+    for (const client of clients) {
+      const all: unknown[] = client.form === undefined ? log : links;
+      expect(logged(client)).toEqual(all.slice(client.skip));
+    }
   });
 
   it('numbers the events of a session, and goes on after any of them', async () => {
@@ -184,6 +182,7 @@ describe('sockets of the agent server', () => {
   async function startWriting(agent: object = {}): Promise<string> {
     const llm = { model: 'openai/fake', api_key: 'llm-key', ...agent };
     const members = { agent: { kind: 'Agent', llm }, secrets: { TOKEN: 'xyz-sesame-street' } };
+    server.engines.length = 0;
     const id = await server.client.start(members);
     await server.client.say(id, 'write It is done.');
     await until(() => typeof server.engines[0]?.showDraft === 'function');
@@ -326,6 +325,46 @@ describe('sockets of the agent server', () => {
     expect(jsonAt(late.frames.at(-1), 'value', 'error')).toBeUndefined();
   });
 
+  it('accepts messages, and reports invalid ones', async () => {
+    const id = await server.client.start();
+    const { socket, frames } = open(`events/${id}`, WITH_KEY);
+    await until(() => frames.length > 0);
+    socket.send('no json');
+    socket.send('{"role":"assistant","content":"x"}');
+    socket.send('{"type":"auth","session_api_key":"k"}');
+    socket.send(JSON.stringify({ role: 'user', content: [{ type: 'text', text: 'say hello' }] }));
+    await until(() => frames.some((frame) => value(frame) === 'finished'));
+    expect(kinds(frames)).toEqual(['ServerErrorEvent', 'ServerErrorEvent', 'MessageEvent', 'MessageEvent']);
+    const error = frames.find((frame) => jsonText(frame, 'kind') === 'ServerErrorEvent');
+    expect(error).toMatchObject({
+      source: 'environment',
+      code: 'InvalidMessage',
+      detail: expect.any(String),
+    });
+  });
+
+  it.each(['//', '/sockets/events', 'http://['])('responds 404 to the address %s', async (address) => {
+    const socket = connect(server.port, '127.0.0.1');
+    const answer = text(socket);
+    socket.end(
+      `GET ${address} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n',
+    );
+    expect(await answer).toMatch(/^HTTP\/1.1 40[04] /);
+    expect((await server.client.send('GET', '/alive')).status).toBe(200);
+  });
+
+  it('sends the events of commands, and runs commands', async () => {
+    const { socket, frames } = open('bash-events', WITH_KEY);
+    await once(socket, 'open');
+    socket.send(JSON.stringify({ command: 'echo hello' }));
+    await until(() => frames.some((frame) => jsonNumber(frame, 'exit_code') === 0));
+    expect(frames[0]).toMatchObject({ kind: 'BashCommand', command: 'echo hello' });
+    expect(frames.map((frame) => jsonAt(frame, 'stdout')).join('')).toBe('hello\n');
+  });
+
+  // Those that follow have limits of their own, and so does the server from then on.
+
   it('closes with a code that says why', async () => {
     await server.restart({
       sockets: { ...DEFAULT_LIMITS.sockets, authTimeoutMs: 50, maxSubscribers: 1 },
@@ -352,45 +391,6 @@ describe('sockets of the agent server', () => {
     expect(await first.closed).toBe(4004);
   });
 
-  it('sends the history on request, then new events, each event once', async () => {
-    const id = await server.client.start();
-    await server.client.talk(id, 'say one');
-    const before = await server.client.events(id);
-    const second = String(jsonAt(before[1], 'timestamp'));
-    const all = open(`events/${id}?resend_all=true`, WITH_KEY);
-    const since = open(`events/${id}?resend_mode=since&after_timestamp=${second}`, WITH_KEY);
-    const none = open(`events/${id}`, WITH_KEY);
-    await until(() => [all, since, none].every(({ frames }) => frames.length > 0));
-    await server.client.say(id, 'say two');
-    await until(() => [all, since, none].every(finished));
-    await server.client.untilStatus(id, 'finished');
-    const events = await server.client.events(id);
-    await until(
-      () => logged(all).length === events.length && logged(none).length === events.length - before.length,
-    );
-    expect(logged(all)).toEqual(events);
-    expect(logged(since)).toEqual(events.slice(1));
-    expect(logged(none)).toEqual(events.slice(before.length));
-  });
-
-  it('accepts messages, and reports invalid ones', async () => {
-    const id = await server.client.start();
-    const { socket, frames } = open(`events/${id}`, WITH_KEY);
-    await until(() => frames.length > 0);
-    socket.send('no json');
-    socket.send('{"role":"assistant","content":"x"}');
-    socket.send('{"type":"auth","session_api_key":"k"}');
-    socket.send(JSON.stringify({ role: 'user', content: [{ type: 'text', text: 'say hello' }] }));
-    await until(() => frames.some((frame) => value(frame) === 'finished'));
-    expect(kinds(frames)).toEqual(['ServerErrorEvent', 'ServerErrorEvent', 'MessageEvent', 'MessageEvent']);
-    const error = frames.find((frame) => jsonText(frame, 'kind') === 'ServerErrorEvent');
-    expect(error).toMatchObject({
-      source: 'environment',
-      code: 'InvalidMessage',
-      detail: expect.any(String),
-    });
-  });
-
   it('drops a client that reads nothing, without buffering anything for it', async () => {
     await server.restart({ sockets: { ...DEFAULT_LIMITS.sockets, stallMs: 50, maxSubscribers: 1 } });
     const id = await server.client.start();
@@ -414,17 +414,6 @@ describe('sockets of the agent server', () => {
     expect(kinds(slow.frames).length).toBeLessThan(8);
   });
 
-  it.each(['//', '/sockets/events', 'http://['])('responds 404 to the address %s', async (address) => {
-    const socket = connect(server.port, '127.0.0.1');
-    const answer = text(socket);
-    socket.end(
-      `GET ${address} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
-        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n',
-    );
-    expect(await answer).toMatch(/^HTTP\/1.1 40[04] /);
-    expect((await server.client.send('GET', '/alive')).status).toBe(200);
-  });
-
   it('drops a client that does not respond to pings', async () => {
     await server.restart({ sockets: { ...DEFAULT_LIMITS.sockets, pingMs: 50 } });
     const id = await server.client.start();
@@ -434,14 +423,5 @@ describe('sockets of the agent server', () => {
     });
     opened.push(dead);
     expect((await once(dead, 'close'))[0]).toBe(1006);
-  });
-
-  it('sends the events of commands, and runs commands', async () => {
-    const { socket, frames } = open('bash-events', WITH_KEY);
-    await once(socket, 'open');
-    socket.send(JSON.stringify({ command: 'echo hello' }));
-    await until(() => frames.some((frame) => jsonNumber(frame, 'exit_code') === 0));
-    expect(frames[0]).toMatchObject({ kind: 'BashCommand', command: 'echo hello' });
-    expect(frames.map((frame) => jsonAt(frame, 'stdout')).join('')).toBe('hello\n');
   });
 });

@@ -198,22 +198,19 @@ describe('commands, files and git of the agent server', () => {
 
   describe('git', () => {
     let repository: string;
-    const gitIn =
-      (folder: () => string) =>
-      async (...args: string[]) =>
-        await run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: folder() });
-    const git = gitIn(() => repository);
+    /** Starts one process here, whose copy takes long, for all of a script. */
+    const shell = async (folder: string, script: string) =>
+      await run('bash', ['-euc', `git() { command git -c user.name=a -c user.email=a@b "$@"; }; ${script}`], {
+        cwd: folder,
+      });
     const ask = async (what: string, file = '', query = '') =>
       await server.client.send('GET', `/api/git/${what}?path=${path.join(repository, file)}${query}`);
 
     beforeAll(async () => {
       repository = path.join(server.workspace, 'repository');
       await mkdir(path.join(repository, 'sub'), { recursive: true });
-      await git('init', '-q', '-b', 'main');
-      await Promise.all(
-        ['kept', 'changed', 'deleted', 'moved'].map((name) => writeFile(path.join(repository, name), name)),
-      );
-      await writeFile(path.join(repository, '.gitignore'), 'ignored\n');
+      const files = 'for name in kept changed deleted moved; do printf $name > $name; done';
+      await shell(repository, `git init -q -b main; echo ignored > .gitignore; ${files}`);
     });
 
     it('reports everything before the first commit, and then what changed since', async () => {
@@ -222,8 +219,7 @@ describe('commands, files and git of the agent server', () => {
       expect((await ask('changes')).body).toEqual(expected);
       expect((await ask('changes', '', '&ref=HEAD')).body).toEqual(expected);
       expect((await ask('diff', 'kept')).body).toEqual({ original: '', modified: 'kept' });
-      await git('add', '.');
-      await git('commit', '-qm', 'first');
+      await shell(repository, 'git add .; git commit -qm first');
       expect((await ask('changes')).body).toEqual([]);
       await writeFile(path.join(repository, 'kept'), 'two');
       expect((await ask('changes')).body).toEqual([{ status: 'UPDATED', path: 'kept' }]);
@@ -231,25 +227,18 @@ describe('commands, files and git of the agent server', () => {
     });
 
     it('reports what a branch did since it left a local default branch', async () => {
-      await git('switch', '-qc', 'topic');
-      await git('commit', '-q', '--allow-empty', '-m', 'empty');
-      await git('mv', 'kept', 'elsewhere');
-      await git('commit', '-qm', 'moved');
+      const moves = 'git mv kept elsewhere; git commit -qm moved';
+      await shell(repository, `git switch -qc topic; git commit -q --allow-empty -m empty; ${moves}`);
       expect((await ask('changes')).body).toEqual([
         { status: 'ADDED', path: 'elsewhere' },
         { status: 'DELETED', path: 'kept' },
       ]);
-      await git('switch', '-q', 'main');
     });
 
     it('reports what changed since the branch left the remote', async () => {
-      await git('update-ref', 'refs/remotes/origin/main', 'HEAD');
-      await writeFile(path.join(repository, 'changed'), 'new text');
-      await git('rm', '-q', 'deleted');
-      await git('mv', 'moved', 'sub/mö ved');
-      await git('commit', '-qm', 'second');
-      await writeFile(path.join(repository, 'untracked'), '');
-      await writeFile(path.join(repository, 'ignored'), '');
+      const second = "git rm -q deleted; git mv moved 'sub/mö ved'; git commit -qm second";
+      const left = 'git switch -q main; git update-ref refs/remotes/origin/main HEAD';
+      await shell(repository, `${left}; ${second}; printf 'new text' > changed; touch untracked ignored`);
       const expected = [
         { status: 'UPDATED', path: 'changed' },
         { status: 'DELETED', path: 'deleted' },
@@ -295,26 +284,14 @@ describe('commands, files and git of the agent server', () => {
       expect((await ask('diff', 'deleted', `&commit=${sha}&ref=HEAD`)).status).toBe(400);
     });
 
-    it('reports the changes of repositories in a folder under their names', async () => {
-      const { body } = await server.client.send('GET', `/api/git/changes?path=${server.workspace}`);
-      expect(body).toContainEqual({ status: 'UPDATED', path: 'repository/changed' });
-    });
-
     it('reports the changes of other working trees, whose names begin at the workspace', async () => {
       const main = path.join(server.workspace, 'trees');
-      const inside = gitIn(() => main);
-      await mkdir(main);
-      await inside('init', '-q', '-b', 'main');
-      await writeFile(path.join(main, 'a.txt'), 'one\n');
-      await inside('add', '.');
-      await inside('commit', '-qm', 'first');
-      await inside('worktree', 'add', '-q', '../two');
-      await inside('worktree', 'add', '-q', '.trees/three');
-      await inside('worktree', 'add', '-q', '../gone');
-      await rm(path.join(server.workspace, 'gone'), { recursive: true });
-      await writeFile(path.join(main, 'b.txt'), 'b\n');
-      await writeFile(path.join(server.workspace, 'two/a.txt'), 'two\n');
-      await writeFile(path.join(main, '.trees/three/c.txt'), 'c\n');
+      const begin =
+        'mkdir trees; cd trees; git init -q -b main; echo one > a.txt; git add .; git commit -qm first';
+      const grow =
+        'for tree in ../two .trees/three ../gone; do git worktree add -q $tree; done; rm -r ../gone';
+      const change = 'echo b > b.txt; echo two > ../two/a.txt; echo c > .trees/three/c.txt';
+      await shell(server.workspace, `${begin}; ${grow}; ${change}`);
       expect(await server.client.get(`/api/git/changes?path=${main}`)).toEqual([
         { status: 'ADDED', path: '.trees/three/c.txt' },
         { status: 'ADDED', path: 'b.txt' },
@@ -329,7 +306,7 @@ describe('commands, files and git of the agent server', () => {
       ]);
     });
 
-    it('reports the changes beside a folder that only looks like a repository', async () => {
+    it('reports the changes of repositories in a folder under their names, whatever looks like one', async () => {
       // A worktree, or a submodule, whose repository is elsewhere; and a clone that has just begun.
       const broken = ['broken', 'begun'].map((name) => path.join(server.workspace, name));
       await Promise.all(broken.map(async (folder) => await mkdir(folder)));
@@ -343,15 +320,11 @@ describe('commands, files and git of the agent server', () => {
 
     it('reads repositories whose ids are of SHA-256', async () => {
       const folder = path.join(server.workspace, 'sha256');
-      const inside = gitIn(() => folder);
-      await mkdir(folder);
-      await inside('init', '-q', '-b', 'main', '--object-format=sha256');
-      await writeFile(path.join(folder, 'a'), 'a');
+      await shell(server.workspace, 'git init -q -b main --object-format=sha256 sha256; printf a > sha256/a');
       const asked = async (what: string) => await server.client.send('GET', `/api/git/${what}path=${folder}`);
       const added = [{ status: 'ADDED', path: 'a' }];
       expect((await asked('changes?')).body).toEqual(added);
-      await inside('add', '.');
-      await inside('commit', '-qm', 'first');
+      await shell(folder, 'git add .; git commit -qm first');
       const sha = jsonText(jsonList((await asked('commits?')).body, 'commits')[0], 'sha') ?? '';
       const changed = await asked(`commits/${sha}/changes?`);
       await rm(folder, { recursive: true, maxRetries: 10 });

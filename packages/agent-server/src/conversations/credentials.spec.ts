@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { missingCredentials, NO_CREDENTIALS, mergeCredentials, secretParameters } from './credentials.js';
 
 const MODEL = { name: 'openai/a', baseUrl: 'https://models.example.com' };
@@ -82,12 +82,10 @@ it.each([
   },
 );
 
-describe('secretParameters', () => {
-  it.each([
-    [{}, []],
-    [{ extra_headers: { 'x-team': 'blue', 'api-key': 'k1' } }, ['k1', 'k1']],
-    [{ extra_headers: { authorization: 'Bearer abc' } }, ['Bearer abc', 'abc']],
-  ])('%j', (parameters, secrets) => {
-    expect(secretParameters(parameters)).toEqual(secrets);
-  });
+it.each([
+  [{}, []],
+  [{ extra_headers: { 'x-team': 'blue', 'api-key': 'k1' } }, ['k1', 'k1']],
+  [{ extra_headers: { authorization: 'Bearer abc' } }, ['Bearer abc', 'abc']],
+])('secretParameters: %j', (parameters, secrets) => {
+  expect(secretParameters(parameters)).toEqual(secrets);
 });

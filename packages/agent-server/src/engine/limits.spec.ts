@@ -8,6 +8,7 @@ describe('limitReached', () => {
     [{ maxIterations: 3, maxBudget: 1 }, { iterations: 0, costUsd: 0.99 }, undefined],
     [{ maxIterations: 3, maxBudget: 1 }, { iterations: 0, costUsd: 1 }, 'MaxBudgetReached'],
     [{ maxIterations: 3, maxBudget: 1 }, { iterations: 3, costUsd: 1 }, 'MaxBudgetReached'],
+    [{ maxIterations: 3, maxBudget: 0 }, { iterations: 0, costUsd: 0 }, 'MaxBudgetReached'],
   ])('%j after %j: %s', (settings, totals, code) => {
     expect(limitReached(settings, totals)?.code).toBe(code);
   });
@@ -17,7 +18,7 @@ describe('limitReached', () => {
       { maxIterations: 3, maxBudget: 5 / 3 },
       { iterations: 0, costUsd: 1.7 },
     )?.detail;
-    expect(detail).toContain('has cost 1.7 USD and its limit (max_budget_per_task) is 1.66667 USD.');
+    expect(detail).toContain('has cost 1.7 USD and its limit (max_budget_per_task) is 1.66667 USD. Raise it');
   });
 });
 

@@ -15,6 +15,7 @@ it.each([
   ],
   ['fatal: Remote branch nope not found in upstream origin', 'branch_not_found'],
   ["fatal: unable to access 'https://x/': Could not resolve host: x", 'unreachable'],
+  ["fatal: unable to access 'http://x:1/a/': Failed to connect to x port 1 after 0 ms", 'unreachable'],
   ["fatal: unable to access 'https://x/': server certificate verification failed", 'unreachable'],
   ['fatal: write error: No space left on device', 'no_space'],
   ['fatal: something new', 'failed'],

@@ -22,27 +22,23 @@ function skill(name: string, members: Partial<Skill> = {}): Skill {
   };
 }
 
-describe('matchedWord', () => {
-  it.each([
-    ['git', 'Use git, please', 'git'],
-    ['git', 'Use github', null],
-    ['git', 'legit github git', 'git'],
-    ['Flaky Test', 'a flaky test fails', 'Flaky Test'],
-    ['/release', 'run /release now', '/release'],
-    ['', 'anything', null],
-  ])('finds %j in %j: %j', (word, message, found) => {
-    expect(matchedWord(skill('a', { trigger: { kind: 'words', words: [word] } }), message)).toBe(found);
-  });
+it.each([
+  ['git', 'Use git, please', 'git'],
+  ['git', 'Use github', null],
+  ['git', 'legit github git', 'git'],
+  ['Flaky Test', 'a flaky test fails', 'Flaky Test'],
+  ['/release', 'run /release now', '/release'],
+  ['', 'anything', null],
+])('matchedWord finds %j in %j: %j', (word, message, found) => {
+  expect(matchedWord(skill('a', { trigger: { kind: 'words', words: [word] } }), message)).toBe(found);
 });
 
-describe('mergeSkills', () => {
-  it('keeps the first of a name', () => {
-    const merged = mergeSkills([skill('a')], [skill('a', { content: 'other' }), skill('b')]);
-    expect(merged.map(({ name, content }) => [name, content])).toEqual([
-      ['a', 'content of a'],
-      ['b', 'content of b'],
-    ]);
-  });
+it('mergeSkills keeps the first of a name', () => {
+  const merged = mergeSkills([skill('a')], [skill('a', { content: 'other' }), skill('b')]);
+  expect(merged.map(({ name, content }) => [name, content])).toEqual([
+    ['a', 'content of a'],
+    ['b', 'content of b'],
+  ]);
 });
 
 describe('skillsPrompt', () => {

@@ -3,7 +3,6 @@ import { type CommandEnd, EndMarkScanner } from './shell-process.js';
 
 const MARK = '0f3a';
 
-/** Scans a text in chunks of the given size. */
 function scan(text: string, size: number): { output: string; end: CommandEnd | null } {
   const scanner = new EndMarkScanner(MARK);
   const bytes = Buffer.from(text);

@@ -50,19 +50,17 @@ describe('replaceUnique', () => {
   });
 });
 
-describe('insertAfter', () => {
-  it.each([
-    ['LF', 'a\nb\n', 1, 'x', 'a\nx\nb\n'],
-    ['CRLF', 'a\r\nb\r\n', 1, 'x\ny', 'a\r\nx\r\ny\r\nb\r\n'],
-    ['CRLF before the first', 'a\r\nb\r\n', 0, 'x\n', 'x\r\na\r\nb\r\n'],
-    ['CRLF behind an open end', 'a\r\nb', 2, 'x\ny', 'a\r\nb\r\nx\r\ny'],
-    ['mixed', 'a\nb\r\nc\n', 2, 'x', 'a\nb\r\nx\r\nc\n'],
-    ['BOM', '\uFEFFa\r\n', 0, 'x', '\uFEFFx\r\na\r\n'],
-    ['an empty file', '', 0, 'x\n', 'x\n'],
-    ['no break', 'a', 1, 'x', 'a\nx'],
-  ])('%s', (_, content, line, text, expected) => {
-    expect(insertAfter(content, line, text)).toBe(expected);
-  });
+it.each([
+  ['LF', 'a\nb\n', 1, 'x', 'a\nx\nb\n'],
+  ['CRLF', 'a\r\nb\r\n', 1, 'x\ny', 'a\r\nx\r\ny\r\nb\r\n'],
+  ['CRLF before the first', 'a\r\nb\r\n', 0, 'x\n', 'x\r\na\r\nb\r\n'],
+  ['CRLF behind an open end', 'a\r\nb', 2, 'x\ny', 'a\r\nb\r\nx\r\ny'],
+  ['mixed', 'a\nb\r\nc\n', 2, 'x', 'a\nb\r\nx\r\nc\n'],
+  ['BOM', '\uFEFFa\r\n', 0, 'x', '\uFEFFx\r\na\r\n'],
+  ['an empty file', '', 0, 'x\n', 'x\n'],
+  ['no break', 'a', 1, 'x', 'a\nx'],
+])('insertAfter: %s', (_, content, line, text, expected) => {
+  expect(insertAfter(content, line, text)).toBe(expected);
 });
 
 it('shows lines without their breaks, and no byte order mark', () => {

@@ -10,7 +10,6 @@ const object = (properties: object, ...required: string[]) => ({
   ...(required.length > 0 && { required }),
 });
 
-/** The repaired schema of one property. */
 function property(schema: unknown, definitions = {}): unknown {
   const { properties } = repairSchema({ type: 'object', properties: { p: schema }, ...definitions }).schema;
   return Object(properties)['p'];

@@ -7,6 +7,8 @@ import {
   type EngineHost,
   AgentUnavailableError,
 } from '../../src/engine/agent-engine.js';
+import { callResult, openCalls, rejectOpenCalls } from '../../src/engine/agent-events.js';
+import { actionEvent, condensationEvent, messageEvent } from '../../../../test/fakes/sample-events.js';
 
 /** A conversation that works without a pause takes a whole processor from the tests beside it. */
 const STEP_MS = 2;
@@ -21,7 +23,6 @@ const STEP_MS = 2;
  */
 export class FakeEngine extends AgentEngine {
   readonly confirmations: (string | null)[] = [];
-  closed = false;
   /** Set by `write`. */
   showDraft: ((draft: Draft | null) => void) | null = null;
   readonly written = Promise.withResolvers<void>();
@@ -92,33 +93,13 @@ export class FakeEngine extends AgentEngine {
 
   override async confirm(host: EngineHost, rejection: string | null): Promise<void> {
     this.confirmations.push(rejection);
-    const action = host.events().findLast((event) => event.kind === 'ActionEvent');
-    if (action === undefined) {
-      throw new Error('nothing waits for confirmation');
+    if (rejection !== null) {
+      await rejectOpenCalls(host, rejection);
     }
-    const { tool_name, tool_call_id, id: action_id } = action;
-    await (rejection === null
-      ? host.append({
-          kind: 'ObservationEvent',
-          source: 'environment',
-          tool_name,
-          tool_call_id,
-          action_id,
-          observation: {
-            kind: 'ThinkObservation',
-            content: [{ type: 'text', text: 'done' }],
-            is_error: false,
-          },
-        })
-      : host.append({
-          kind: 'UserRejectObservation',
-          source: 'environment',
-          tool_name,
-          tool_call_id,
-          action_id,
-          rejection_reason: rejection,
-          rejection_source: 'user',
-        }));
+    const observation = { kind: 'ThinkObservation' as const, content: [], is_error: false };
+    for (const action of openCalls(host.events())) {
+      await host.append(callResult(action, observation));
+    }
     await answer(host, rejection === null ? 'accepted' : 'rejected');
   }
 
@@ -138,57 +119,27 @@ export class FakeEngine extends AgentEngine {
     if (lastMessage(host.events()) === 'say long') {
       await aborted(signal);
     }
-    await host.append({
-      kind: 'Condensation',
-      source: 'environment',
-      forgotten_event_ids: [first.id],
-      summary: 'a summary',
-      summary_offset: 0,
-      llm_response_id: 'response-2',
-    });
+    await host.append(condensationEvent('', [first.id], 'a summary', 0));
     return true;
   }
 
   override async prepare(): Promise<void> {}
 
   override async switchModel(host: EngineHost, model: string): Promise<void> {
-    if (model === 'unknown') {
-      throw new AgentUnavailableError('the agent has no such model');
-    }
     await host.remember({ model });
   }
 
-  override async close(): Promise<void> {
-    this.closed = true;
-  }
+  override async close(): Promise<void> {}
 }
 
 async function answer(host: EngineHost, text: string): Promise<void> {
-  await host.append({
-    kind: 'MessageEvent',
-    source: 'agent',
-    llm_message: { role: 'assistant', content: [{ type: 'text', text }] },
-    activated_skills: [],
-    extended_content: [],
-  });
+  await host.append(messageEvent('', 'agent', text));
   await host.setStatus('finished');
 }
 
 async function call(host: EngineHost, thought: string): Promise<void> {
-  const id = `call-${host.events().length}`;
-  await host.append({
-    kind: 'ActionEvent',
-    source: 'agent',
-    thought: [],
-    reasoning_content: null,
-    thinking_blocks: [],
-    action: { kind: 'ThinkAction', thought },
-    tool_name: 'think',
-    tool_call_id: id,
-    tool_call: { id, name: 'think', arguments: JSON.stringify({ thought }), origin: 'completion' },
-    llm_response_id: 'response-1',
-    security_risk: 'UNKNOWN',
-  });
+  const action = { kind: 'ThinkAction' as const, thought };
+  await host.append(actionEvent(`call-${host.events().length}`, 'response-1', { action }));
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import type { AgentEvent, Content } from '@slipway/agent-protocol/events.js';
 import type {
   AgentDetails,
   Draft,
@@ -13,6 +13,7 @@ import type {
   Usage,
 } from '../../src/engine/agent-engine.js';
 import { toolEnvironment } from '../../src/tool-view.js';
+import { messageEvent } from '../../../../test/fakes/sample-events.js';
 
 /** A conversation in memory, as an engine sees it. */
 export class MemoryEngineHost implements EngineHost {
@@ -108,11 +109,8 @@ export class MemoryEngineHost implements EngineHost {
     this.engineMemory = { ...this.engineMemory, ...members };
   }
 
-  /** Rules by the path of a file. */
-  readonly rules = new Map<string, string>();
-
-  async rulesFor(file: string): Promise<string | null> {
-    return this.rules.get(file) ?? null;
+  async rulesFor(): Promise<null> {
+    return null;
   }
 
   async describeAgent(details: AgentDetails): Promise<void> {
@@ -120,15 +118,10 @@ export class MemoryEngineHost implements EngineHost {
   }
 
   /** Appends a message of the user; the count of steps starts over. */
-  async say(text: string): Promise<void> {
+  async say(said: string | Content[]): Promise<void> {
     this.iterations = 0;
-    await this.append({
-      kind: 'MessageEvent',
-      source: 'user',
-      llm_message: { role: 'user', content: [{ type: 'text', text }] },
-      activated_skills: [],
-      extended_content: [],
-    });
+    const content = typeof said === 'string' ? [{ type: 'text' as const, text: said }] : said;
+    await this.append({ ...messageEvent('', 'user', ''), llm_message: { role: 'user', content } });
   }
 
   /** Events of one kind, oldest first. */

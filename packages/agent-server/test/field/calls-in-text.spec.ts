@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
-import { call, endsWith, fails, say } from '../fakes/scripted-llm.answers.js';
+import { call, endsWith, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
 import { answersOf, codesOf, expectDone, expectTold, nativeAgent } from './native-agent.js';
 import { textOfCall } from '../../src/engine/native/text-tools.js';
@@ -214,41 +214,6 @@ describe('a model without function calling', () => {
       messages: [{ role: 'user' }, { role: 'assistant' }, { role: 'user' }],
     });
     expect(claude.requests[1]?.body).not.toHaveProperty('tools');
-  });
-});
-
-// simular-ai/Agent-S#131, microsoft/vscode#253673, browser-use/browser-use#2467: a parameter that the model does not take.
-describe('a parameter that the model refuses', () => {
-  const refusal =
-    "Unsupported value: 'temperature' does not support 0.25 with this model. Only the default (1) value is supported.";
-  const picky = ({ body }: { body: Record<string, unknown> }) =>
-    'temperature' in body
-      ? fails(400, refusal)
-      : 'seed' in body
-        ? fails(422, 'seed: Extra inputs are not permitted')
-        : say('Ok.');
-  const parameters = { temperature: 0.25, seed: 7, top_p: 0.5 };
-
-  it('is left out from then on', async () => {
-    const host = await agent.run(picky, inText({ native_tool_calling: true, ...parameters }));
-    expectDone(host);
-    expect(agent.llm.requests).toHaveLength(3);
-    expect(agent.llm.requests[2]?.body).toMatchObject({ top_p: 0.5 });
-    await agent.goOn(host, 'Again.');
-    expect(agent.llm.requests).toHaveLength(4);
-  });
-
-  it('is an error where that is switched off, and so is one that is out of bounds', async () => {
-    const strict = await agent.run(picky, inText({ ...parameters, drop_params: false }));
-    expect(strict.ofKind('ConversationErrorEvent')).toMatchObject([
-      { detail: expect.stringContaining(refusal) },
-    ]);
-    const host = await agent.run(
-      inOrder(fails(400, 'temperature must be at most 1')),
-      inText({ temperature: 3 }),
-    );
-    expect(host.status).toBe('error');
-    expect(agent.llm.requests).toHaveLength(1);
   });
 });
 

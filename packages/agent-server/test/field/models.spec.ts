@@ -96,16 +96,12 @@ describe('the parameters of a model', () => {
     expect(codesOf(host)).toEqual(['LlmUnavailable']);
   });
 
-  it.each<Record<string, string>>([{ Host: 'internal' }, { 'x-team': 'a\r\nb' }])(
-    'are refused in words: %j',
-    async (headers) => {
-      const host = await agent.run(inOrder(say('done')), { llm: llmWith({ extra_headers: headers }) });
-      expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
-        { code: 'LlmNotConfigured', detail: expect.stringContaining('extra_headers') },
-      ]);
-      expect(agent.llm.requests).toEqual([]);
-    },
-  );
+  it('are refused in words', async () => {
+    const extra_headers = { Host: 'internal' };
+    const host = await agent.run(inOrder(say('done')), { llm: llmWith({ extra_headers }) });
+    expectTold(host, 'LlmNotConfigured', 'extra_headers');
+    expect(agent.llm.requests).toEqual([]);
+  });
 
   it("are sent to Anthropic's own API too", async () => {
     const parameters = {
@@ -135,6 +131,8 @@ const refusing = (member: string, body: unknown, status = 400): Script => {
 
 describe('a parameter that a server refuses', () => {
   const NEWER = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+  const DEFAULT_ONLY =
+    "Unsupported value: 'temperature' does not support 0.25 with this model. Only the default (1) value is supported.";
   it.each<[string, unknown, ModelParameters]>([
     // OpenHands/software-agent-sdk#1083, anomalyco/opencode#37964: Azure
     [
@@ -154,13 +152,31 @@ describe('a parameter that a server refuses', () => {
       { message: '`temperature` may only be set to 1 when thinking is enabled.' },
       { temperature: 0.5 },
     ],
+    // simular-ai/Agent-S#131, microsoft/vscode#253673, browser-use/browser-use#2467
+    ['temperature', { message: DEFAULT_ONLY }, { temperature: 0.25 }],
+    ['seed', { message: 'seed: Extra inputs are not permitted' }, { seed: 7 }],
     // BerriAI/litellm#25332, BerriAI/litellm#37980
     ['tool_choice', "Bedrock doesn't support tool_choice=none. Supported tool_choice values=['auto']", {}],
-  ])('is left out: %s', async (member, error, parameters) => {
-    const host = await agent.run(refusing(member, { error }), { llm: llmWith(parameters) });
+  ])('is left out from then on: %s', async (member, error, parameters) => {
+    const llm = llmWith({ ...parameters, top_p: 0.5 });
+    const host = await agent.run(refusing(member, { error }), { llm });
     expectDone(host);
     const sent = agent.llm.requests.at(-1)?.body;
     expect(sent?.['max_completion_tokens']).toBe(parameters.max_output_tokens);
+    expect(sent).toMatchObject({ top_p: 0.5 });
+    const { length } = agent.llm.requests;
+    await agent.goOn(host, 'Again.');
+    expect(agent.llm.requests).toHaveLength(length + 1);
+  });
+
+  it('is an error where that is switched off, and so is one that is out of bounds', async () => {
+    const off = llmWith({ temperature: 0.25, drop_params: false });
+    const strict = await agent.run(refusing('temperature', { error: DEFAULT_ONLY }), { llm: off });
+    expectTold(strict, 'LlmRejected', DEFAULT_ONLY);
+    const refusal = inOrder(fails(400, 'temperature must be at most 1'));
+    const host = await agent.run(refusal, { llm: llmWith({ temperature: 3 }) });
+    expect(host.status).toBe('error');
+    expect(agent.llm.requests).toHaveLength(1);
   });
 
   it('is the second of two that exclude each other', async () => {

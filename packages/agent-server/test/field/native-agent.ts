@@ -15,7 +15,6 @@ export function oddTools(...args: string[]) {
   return { command: process.execPath, args: [resolve(MCP_SERVERS, 'odd-tools-server.mjs'), ...args] };
 }
 
-/** A tool server that behaves as it is told. */
 export function scriptedProgram(behaviour: string, env: Record<string, string> = {}) {
   const args = [resolve(MCP_SERVERS, 'scripted-stdio-server.mjs')];
   return { command: process.execPath, args, env: { BEHAVIOUR: behaviour, ...env } };
@@ -29,8 +28,8 @@ export class NativeAgent {
   /** When a run begins without a tool server that is still starting. */
   slowAfterMs = NEVER_MS;
   private model: ScriptedLlm | null = null;
-  /** Engine of the latest conversation. */
-  private engine = new NativeEngine();
+  /** Of the latest conversation. */
+  engine = new NativeEngine();
 
   get llm(): ScriptedLlm {
     if (this.model === null) {
@@ -83,7 +82,6 @@ export class NativeAgent {
     await this.engine.run(host, new AbortController().signal);
   }
 
-  /** A question beside the run. */
   async ask(host: MemoryEngineHost, question: string): Promise<string> {
     return await this.engine.ask(host, question, new AbortController().signal);
   }
@@ -116,7 +114,6 @@ export class NativeAgent {
   }
 }
 
-/** The agent of all tests of a file. */
 export function nativeAgent(): NativeAgent {
   const agent = new NativeAgent();
   beforeAll(async () => await agent.start());
@@ -127,13 +124,7 @@ export function nativeAgent(): NativeAgent {
 /** A message of a user with images alone, or with words before them. */
 export async function showImages(host: MemoryEngineHost, image_urls: string[], text?: string): Promise<void> {
   const words = text === undefined ? [] : [{ type: 'text' as const, text }];
-  await host.append({
-    kind: 'MessageEvent',
-    source: 'user',
-    llm_message: { role: 'user', content: [...words, { type: 'image', image_urls }] },
-    activated_skills: [],
-    extended_content: [],
-  });
+  await host.say([...words, { type: 'image', image_urls }]);
 }
 
 /** The codes of what was told, in their order. */
@@ -161,7 +152,6 @@ export function expectDone(host: MemoryEngineHost): void {
   expect([host.status, codesOf(host)]).toEqual(['finished', []]);
 }
 
-/** What was told, in its order. */
 export function detailsOf(host: MemoryEngineHost): string[] {
   return host.ofKind('ConversationErrorEvent').map(({ detail }) => detail);
 }
@@ -177,7 +167,6 @@ export function resultsOf(host: MemoryEngineHost): unknown[] {
   );
 }
 
-/** The texts of the agent's messages. */
 export function answersOf(host: MemoryEngineHost): string[] {
   return host
     .ofKind('MessageEvent')

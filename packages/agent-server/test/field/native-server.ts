@@ -5,6 +5,7 @@ import { toolEnvironment } from '../../src/tool-view.js';
 import { NEVER_MS } from '../fakes/memory-engine-host.js';
 import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { CREDENTIALS, startWithModelAt } from '../support/agent-server-client.js';
+import type { PlainOptions } from '../support/listen-assigned.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 
 /** An agent server whose conversations our agent has, with a scripted model, or one of others. */
@@ -14,8 +15,9 @@ export class NativeServer {
     readonly llm: ScriptedLlm,
   ) {}
 
-  static async start(): Promise<NativeServer> {
+  static async start(options: Partial<PlainOptions>): Promise<NativeServer> {
     const server = await startTestAgentServer({
+      ...options,
       createEngine: async ({ kind }) =>
         kind === 'acp'
           ? new AcpEngine({ environment: toolEnvironment(process.env), wrapper: [] })
@@ -24,14 +26,12 @@ export class NativeServer {
     return new NativeServer(server, await ScriptedLlm.start(inOrder()));
   }
 
-  /** Starts a conversation with the model, and answers its id. */
   async begin(script: Script, members: Record<string, unknown> = {}): Promise<string> {
     this.llm.script = script;
     this.llm.requests.length = 0;
     return await this.server.client.start({ ...startWithModelAt(this.llm.url), ...members });
   }
 
-  /** Says something, and waits until it is answered. */
   async talk(id: string, text = 'Go on.'): Promise<void> {
     await this.server.client.talk(id, text);
   }
@@ -48,11 +48,10 @@ export class NativeServer {
   }
 }
 
-/** The server of all tests of a file. */
-export function nativeServer(): () => NativeServer {
+export function nativeServer(options: Partial<PlainOptions> = {}): () => NativeServer {
   let native: NativeServer | null = null;
   beforeAll(async () => {
-    native = await NativeServer.start();
+    native = await NativeServer.start(options);
   });
   afterEach(() => {
     if (native !== null) {

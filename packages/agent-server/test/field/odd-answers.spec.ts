@@ -92,52 +92,26 @@ describe('a call that is cut at the limit of the length', () => {
 });
 
 // cline/cline#13302, openai/openai-agents-python#4159: a filtered answer is asked for, and paid, again and again.
-describe('an answer that is filtered', () => {
-  it.each([
-    ['content_filter', { text: '' }],
-    ['content_filter', { text: 'I was about to' }],
-    ['refusal', { text: 'I cannot help with that.' }],
-    ['content_filter', { calls: [{ name: 'terminal', arguments: { command: 'touch filtered' } }] }],
-  ])('is named, and not asked for again: %s %j', async (finish, answer) => {
-    const host = await agent.run(() => endsWith(finish, answer));
-    expect(agent.llm.requests).toHaveLength(1);
-    expect(agent.pauses).toEqual([]);
-    expectTold(host, 'LlmContentFiltered', 'content filter');
-    expect(answersOf(host)).toEqual('text' in answer && answer.text !== '' ? [answer.text] : []);
-    expect(existsSync(join(agent.folder, 'filtered'))).toBe(false);
-    agent.llm.script = () => say('Gladly.');
-    await agent.goOn(host, 'Something else, then.');
-    expect(host.status).toBe('finished');
-  });
+it.each([
+  ['content_filter', { text: '' }],
+  ['content_filter', { text: 'I was about to' }],
+  ['refusal', { text: 'I cannot help with that.' }],
+  ['content_filter', { calls: [{ name: 'terminal', arguments: { command: 'touch filtered' } }] }],
+])('an answer that is filtered is named, and not asked for again: %s %j', async (finish, answer) => {
+  const host = await agent.run(() => endsWith(finish, answer));
+  expect(agent.llm.requests).toHaveLength(1);
+  expect(agent.pauses).toEqual([]);
+  expectTold(host, 'LlmContentFiltered', 'content filter');
+  expect(answersOf(host)).toEqual('text' in answer && answer.text !== '' ? [answer.text] : []);
+  expect(existsSync(join(agent.folder, 'filtered'))).toBe(false);
+  agent.llm.script = () => say('Gladly.');
+  await agent.goOn(host, 'Something else, then.');
+  expect(host.status).toBe('finished');
 });
 
 // BerriAI/litellm#16651, pydantic/pydantic-ai#3095: the agent says what it is about to do, and the run ends as finished.
-describe('an answer that its provider broke off', () => {
-  it.each([
-    ['MALFORMED_FUNCTION_CALL', { text: 'I will now run the tests.' }],
-    ['malformed_function_call', { calls: [{ name: 'terminal', arguments: { command: 'touch broken' } }] }],
-  ])('is asked for again: %s %j', async (finish, answer) => {
-    const host = await agent.run(inOrder(endsWith(finish, answer), say('Done.')));
-    expect(host.status).toBe('finished');
-    expect(answersOf(host)).toEqual(['Done.']);
-    expect(existsSync(join(agent.folder, 'broken'))).toBe(false);
-  });
-
-  it('is told when that does not help', async () => {
-    const host = await agent.run(() => endsWith('error', { text: 'I will now' }));
-    expect(host.status).toBe('error');
-    expect(agent.llm.requests).toHaveLength(4);
-    // Paid for, and no steps of the agent.
-    expect(host.usage.map(({ isStep }) => isStep)).toEqual([false, false, false, false]);
-    expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({
-      code: 'LlmEmptyAnswer',
-      detail: expect.stringContaining('Send a message'),
-    });
-  });
-});
-
 // pydantic/pydantic-ai#2759, huggingface/smolagents#1119: Groq refuses what its model has written.
-describe('a call that the server of the model could not read', () => {
+describe('an answer that its provider broke off, or could not read', () => {
   const error = {
     message:
       "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
@@ -145,12 +119,31 @@ describe('a call that the server of the model could not read', () => {
     code: 'tool_use_failed',
     failed_generation: '<function=terminal>{"command"',
   };
-  it.each([refuses(400, { error }), { kind: 'streamError' as const, text: '', error }])(
-    'is asked for again: %j',
-    async (refusal) => {
-      const host = await agent.run(inOrder(refusal, refusal, say('Done.')));
-      expect(host.status).toBe('finished');
-      expect(answersOf(host)).toEqual(['Done.']);
+  const touch = [{ name: 'terminal', arguments: { command: 'touch broken' } }];
+  it.each<ScriptedAnswer>([
+    endsWith('MALFORMED_FUNCTION_CALL', { text: 'I will now run the tests.' }),
+    endsWith('malformed_function_call', { calls: touch }),
+    refuses(400, { error }),
+    { kind: 'streamError', text: '', error },
+  ])('is asked for again: %j', async (answer) => {
+    const host = await agent.run(inOrder(answer, answer, say('Done.')));
+    expect(host.status).toBe('finished');
+    expect(answersOf(host)).toEqual(['Done.']);
+    expect(existsSync(join(agent.folder, 'broken'))).toBe(false);
+  });
+
+  it.each([endsWith('error', { text: 'I will now' }), say('')])(
+    'is told when that does not help: %j',
+    async (answer) => {
+      const host = await agent.run(() => answer);
+      expect(host.status).toBe('error');
+      expect(agent.llm.requests).toHaveLength(4);
+      // Paid for, and no steps of the agent.
+      expect(host.usage.map(({ isStep }) => isStep)).toEqual([false, false, false, false]);
+      expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({
+        code: 'LlmEmptyAnswer',
+        detail: expect.stringContaining('Send a message'),
+      });
     },
   );
 });
@@ -182,18 +175,16 @@ describe('an answer with status 200 that is no completion', () => {
 });
 
 // vercel/ai: servers that ignore `stream`.
-describe('a completion in one piece', () => {
-  it.each<[string, ScriptedAnswer]>([
-    ['words', { kind: 'answer', text: 'All is well.', reasoning: 'hm', isWhole: true }],
-    [
-      'a call',
-      { kind: 'answer', isWhole: true, calls: [{ name: 'finish', arguments: { message: 'All is well.' } }] },
-    ],
-  ])('counts as an answer: %s', async (_, answer) => {
-    const host = await agent.run(inOrder(answer));
-    expectDone(host);
-    expect(agent.llm.requests).toHaveLength(1);
-  });
+it.each<[string, ScriptedAnswer]>([
+  ['words', { kind: 'answer', text: 'All is well.', reasoning: 'hm', isWhole: true }],
+  [
+    'a call',
+    { kind: 'answer', isWhole: true, calls: [{ name: 'finish', arguments: { message: 'All is well.' } }] },
+  ],
+])('a completion in one piece counts as an answer: %s', async (_, answer) => {
+  const host = await agent.run(inOrder(answer));
+  expectDone(host);
+  expect(agent.llm.requests).toHaveLength(1);
 });
 
 // OpenRouter sends its errors with status 200, before or in the middle of a stream.

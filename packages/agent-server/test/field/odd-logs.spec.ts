@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
@@ -15,6 +15,12 @@ import type {
   OriginalPart,
   OriginalResponse,
 } from '../../src/engine/agent-engine.js';
+import {
+  actionEvent,
+  errorEvent,
+  observationEvent,
+  systemPromptEvent,
+} from '../../../../test/fakes/sample-events.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import {
   anthropicRefusal,
@@ -114,31 +120,23 @@ const withoutIdentity = fc.oneof(
       about,
       response: id,
     })
-    .map(({ name, args, thought, reasoning, about: { tool_call_id: call }, response }) => ({
-      kind: 'ActionEvent' as const,
-      source: 'agent' as const,
-      thought,
-      thinking_blocks: [],
-      reasoning_content: reasoning,
-      action: null,
-      tool_name: name,
-      tool_call_id: call,
-      tool_call: { id: call, name, arguments: args, origin: 'completion' as const },
-      llm_response_id: response,
-      security_risk: 'UNKNOWN' as const,
-    })),
+    .map(({ name, args, thought, reasoning, about: { tool_call_id: call }, response }) =>
+      actionEvent(call, response, {
+        thought,
+        reasoning_content: reasoning,
+        action: null,
+        tool_name: name,
+        tool_call: { id: call, name, arguments: args, origin: 'completion' as const },
+      }),
+    ),
   fc.record({ about, result: content }).map(({ about: members, result }) => ({
-    kind: 'ObservationEvent' as const,
-    source: 'environment' as const,
+    ...observationEvent('', ''),
     ...members,
     observation: { kind: 'ThinkObservation' as const, content: result, is_error: false },
   })),
   fc.record({ about, error: oddText }).map(({ about: { tool_name, tool_call_id }, error }) => ({
-    kind: 'AgentErrorEvent' as const,
-    source: 'agent' as const,
+    ...errorEvent(tool_call_id, error),
     tool_name,
-    tool_call_id,
-    error,
   })),
   fc.record({ about, reason: oddText }).map(({ about: members, reason }) => ({
     kind: 'UserRejectObservation' as const,
@@ -147,12 +145,7 @@ const withoutIdentity = fc.oneof(
     rejection_reason: reason,
     rejection_source: 'user' as const,
   })),
-  oddText.map((text) => ({
-    kind: 'SystemPromptEvent' as const,
-    source: 'agent' as const,
-    system_prompt: { type: 'text' as const, text },
-    tools: [],
-  })),
+  oddText.map(systemPromptEvent),
   fc
     .record({
       forgotten: fc.array(fc.nat(30), { maxLength: 12 }),
@@ -163,9 +156,9 @@ const withoutIdentity = fc.oneof(
       kind: 'Condensation' as const,
       source: 'environment' as const,
       forgotten_event_ids: forgotten.map((position) => `event-${position}`),
-      summary,
       summary_offset: offset,
       llm_response_id: 'summary',
+      summary,
     })),
 );
 const log: fc.Arbitrary<AgentEvent[]> = fc
@@ -278,23 +271,21 @@ async function send({ events, kept, offered }: Odd, name: string, baseUrl: strin
   return body;
 }
 
-describe('a prompt from any log', () => {
-  it.each<[string, string, boolean, ((prompt: unknown) => string | null)[]]>([
-    ['servers like OpenAI', 'openai/gpt', true, [openAiRefusal, compatibleRefusal]],
-    ['Mistral', 'openai/mistral-large', true, [openAiRefusal, compatibleRefusal, mistralRefusal]],
-    ['Google', 'openai/gemini-3', true, [openAiRefusal, compatibleRefusal, googleRefusal]],
-    ['Anthropic', 'anthropic/claude', false, [anthropicRefusal]],
-  ])(
-    'is one that %s accept',
-    async (_, name, hasAddress, refusals) => {
-      await fc.assert(
-        fc.asyncProperty(odd, async (given) => {
-          const prompt = await send(given, name, hasAddress ? origin : null);
-          expect(refusals.map((refusal) => refusal(prompt))).toEqual(refusals.map(() => null));
-        }),
-        { numRuns: RUNS, seed: SEED },
-      );
-    },
-    TIMEOUT_MS,
-  );
-});
+it.each<[string, string, boolean, ((prompt: unknown) => string | null)[]]>([
+  ['servers like OpenAI', 'openai/gpt', true, [openAiRefusal, compatibleRefusal]],
+  ['Mistral', 'openai/mistral-large', true, [openAiRefusal, compatibleRefusal, mistralRefusal]],
+  ['Google', 'openai/gemini-3', true, [openAiRefusal, compatibleRefusal, googleRefusal]],
+  ['Anthropic', 'anthropic/claude', false, [anthropicRefusal]],
+])(
+  'a prompt from any log is one that %s accept',
+  async (_, name, hasAddress, refusals) => {
+    await fc.assert(
+      fc.asyncProperty(odd, async (given) => {
+        const prompt = await send(given, name, hasAddress ? origin : null);
+        expect(refusals.map((refusal) => refusal(prompt))).toEqual(refusals.map(() => null));
+      }),
+      { numRuns: RUNS, seed: SEED },
+    );
+  },
+  TIMEOUT_MS,
+);

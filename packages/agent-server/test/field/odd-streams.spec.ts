@@ -97,46 +97,25 @@ describe('an answer in an odd stream', () => {
     expectTold(host, 'LlmRetried', '', 'finished');
   });
 
-  // What the model reasoned is in the total alone; DeepSeek's name for what its cache had.
+  const USED = { prompt_tokens: 1_000, completion_tokens: 100 };
+  const PRICES = { scripted: { input: 1, output: 10, cache_read: 0.1 } };
+  const IN_CACHE = (200 + 80 + 1_000) / 1_000_000;
   it.each([
-    [{ prompt_tokens: 1_000, completion_tokens: 100, total_tokens: 1_400 }, 1_000 + 400 * 10],
-    [
-      { prompt_tokens: 1_000, completion_tokens: 100, prompt_tokens_details: { cached_tokens: 800 } },
-      200 + 80 + 1_000,
-    ],
-    [{ prompt_tokens: 1_000, completion_tokens: 100, prompt_cache_hit_tokens: 800 }, 200 + 80 + 1_000],
-  ])('has its price: %j', async (usage, cost) => {
-    const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)), {
-      modelPrices: { scripted: { input: 1, output: 10, cache_read: 0.1 } },
-    });
-    expect(host.usage[0]?.costUsd).toBeCloseTo(cost / 1_000_000, 9);
-  });
-
-  // anomalyco/opencode#43818, earendil-works/pi#2873: OpenRouter and LiteLLM say what they charge.
-  it.each([
-    [{ cost: 0.0125 }, 0.0125],
-    [{ cost: 0 }, 0],
-    [{ cost: 0.001, is_byok: true, cost_details: { upstream_inference_cost: 0.02 } }, 0.021],
-    [{ cost: 0.001, is_byok: false, cost_details: { upstream_inference_cost: 0.001 } }, 0.001],
-  ])('has the price that its provider names: %j', async (members, cost) => {
-    const usage = { prompt_tokens: 1_000, completion_tokens: 100, ...members };
-    const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)), {
-      modelPrices: { scripted: { input: 1, output: 10 } },
-      maxBudget: 1,
-    });
-    expect(host.usage).toMatchObject([{ costSource: 'provider' }]);
-    expect(host.usage[0]?.costUsd).toBeCloseTo(cost, 9);
-  });
-
-  it.each([
-    [{ cost: -1 }, { scripted: { input: 1, output: 1 } }, 'catalogue'],
-    [{ cost: '0.1' }, { scripted: { input: 1, output: 1 } }, 'catalogue'],
-    [{}, {}, 'unknown'],
-  ])('has an estimate, or none, without such a price: %j', async (members, modelPrices, source) => {
-    const usage = { prompt_tokens: 1_000, completion_tokens: 100, ...members };
-    const answer = stream(HELLO, END, event({ choices: [], usage }), DONE);
-    const host = await agent.run(inOrder(answer), { modelPrices });
-    expect(host.usage).toMatchObject([{ costSource: source }]);
+    // What the model reasoned is in the total alone; DeepSeek's name for what its cache had.
+    [{ total_tokens: 1_400 }, 'catalogue', (1_000 + 400 * 10) / 1_000_000],
+    [{ prompt_tokens_details: { cached_tokens: 800 } }, 'catalogue', IN_CACHE],
+    [{ prompt_cache_hit_tokens: 800 }, 'catalogue', IN_CACHE],
+    // anomalyco/opencode#43818, earendil-works/pi#2873: OpenRouter and LiteLLM say what they charge.
+    [{ cost: 0.0125 }, 'provider', 0.0125],
+    [{ cost: 0 }, 'provider', 0],
+    [{ cost: 0.001, is_byok: true, cost_details: { upstream_inference_cost: 0.02 } }, 'provider', 0.021],
+    [{ cost: 0.001, is_byok: false, cost_details: { upstream_inference_cost: 0.001 } }, 'provider', 0.001],
+    [{ cost: -1 }, 'catalogue', 0.002],
+    [{ cost: '0.1' }, 'catalogue', 0.002],
+  ])('has its price: %j, of the %s', async (members, source, cost) => {
+    const last = event({ choices: [], usage: { ...USED, ...members } });
+    const host = await agent.run(inOrder(stream(HELLO, END, last, DONE)), { modelPrices: PRICES });
+    expect(host.usage).toMatchObject([{ costSource: source, costUsd: expect.closeTo(cost, 9) }]);
   });
 
   it('is counted where the server sends zeros for what it used', async () => {
@@ -147,39 +126,37 @@ describe('an answer in an odd stream', () => {
   });
 });
 
-describe('an error in a stream', () => {
-  it.each<[string, string, string, string]>([
-    ['in a text', event({ error: 'no such luck' }), 'LlmUnavailable', 'answered 502: no such luck'],
-    [
-      'without a member of that name (vLLM)',
-      event({ object: 'error', message: 'The model is gone', code: 404 }),
-      'LlmRejected',
-      'answered 404: The model is gone',
-    ],
-    ['without words', event({ error: { code: 503 } }), 'LlmUnavailable', 'answered 503: {"code":503}'],
-    ['as a detail', event({ detail: 'Out of workers' }), 'LlmUnavailable', 'Out of workers'],
-    // LiteLLM's form
-    [
-      'with a code in a text',
-      event({ error: { message: 'slow', type: 'None', param: 'None', code: '429' } }),
-      'LlmRateLimited',
-      'answered 429: slow',
-    ],
-    // OpenRouter
-    [
-      'in a choice',
-      event({
-        choices: [
-          { delta: { content: '' }, error: { code: 429, message: 'upstream slow' }, finish_reason: 'error' },
-        ],
-      }),
-      'LlmRateLimited',
-      'answered 429: upstream slow',
-    ],
-  ])('is told: %s', async (_, error, code, detail) => {
-    const host = await agent.run(inOrder(stream(HELLO, error, DONE)));
-    expect(codesOf(host).at(-1)).toBe(code);
-    expect(host.ofKind('ConversationErrorEvent').at(-1)?.detail).toContain(detail);
-    expect(answersOf(host)).toEqual([]);
-  });
+it.each<[string, string, string, string]>([
+  ['in a text', event({ error: 'no such luck' }), 'LlmUnavailable', 'answered 502: no such luck'],
+  [
+    'without a member of that name (vLLM)',
+    event({ object: 'error', message: 'The model is gone', code: 404 }),
+    'LlmRejected',
+    'answered 404: The model is gone',
+  ],
+  ['without words', event({ error: { code: 503 } }), 'LlmUnavailable', 'answered 503: {"code":503}'],
+  ['as a detail', event({ detail: 'Out of workers' }), 'LlmUnavailable', 'Out of workers'],
+  // LiteLLM's form
+  [
+    'with a code in a text',
+    event({ error: { message: 'slow', type: 'None', param: 'None', code: '429' } }),
+    'LlmRateLimited',
+    'answered 429: slow',
+  ],
+  // OpenRouter
+  [
+    'in a choice',
+    event({
+      choices: [
+        { delta: { content: '' }, error: { code: 429, message: 'upstream slow' }, finish_reason: 'error' },
+      ],
+    }),
+    'LlmRateLimited',
+    'answered 429: upstream slow',
+  ],
+])('an error in a stream is told: %s', async (_, error, code, detail) => {
+  const host = await agent.run(inOrder(stream(HELLO, error, DONE)));
+  expect(codesOf(host).at(-1)).toBe(code);
+  expect(host.ofKind('ConversationErrorEvent').at(-1)?.detail).toContain(detail);
+  expect(answersOf(host)).toEqual([]);
 });

@@ -28,32 +28,32 @@ describe('a provider that names when to try again', () => {
   });
 });
 
-describe('a provider that stays busy', () => {
-  it('is not waited for once the user pauses', async () => {
-    const engine = new NativeEngine({
-      wait: async (milliseconds, signal) => {
-        await sleep(milliseconds, undefined, { signal }).catch(() => undefined);
-      },
-    });
-    agent.llm.script = inOrder(fails(429, 'slow', { 'retry-after': '120' }));
-    const host = new MemoryEngineHost(engineSettings(agent.folder, agent.llm.url));
-    await host.say('Please do it.');
-    const ended = engine.run(host, new AbortController().signal);
-    await until(() => codesOf(host).includes('LlmRetried'));
-    host.pause = true;
-    await ended;
-    expect(host.status).toBe('paused');
-    agent.llm.script = inOrder(say('done'));
-    host.pause = false;
-    await engine.run(host, new AbortController().signal);
-    expect(host.status).toBe('finished');
-    await engine.close();
+it('a provider that stays busy is not waited for once the user pauses', async () => {
+  const engine = new NativeEngine({
+    wait: async (milliseconds, signal) => {
+      await sleep(milliseconds, undefined, { signal }).catch(() => undefined);
+    },
   });
+  agent.llm.script = inOrder(fails(429, 'slow', { 'retry-after': '120' }));
+  const host = new MemoryEngineHost(engineSettings(agent.folder, agent.llm.url));
+  await host.say('Please do it.');
+  const ended = engine.run(host, new AbortController().signal);
+  await until(() => codesOf(host).includes('LlmRetried'));
+  host.pause = true;
+  await ended;
+  expect(host.status).toBe('paused');
+  agent.llm.script = inOrder(say('done'));
+  host.pause = false;
+  await engine.run(host, new AbortController().signal);
+  expect(host.status).toBe('finished');
+  await engine.close();
 });
 
 const isCondensation = ({ text }: ChatRequest) => text.includes('You condense the earlier part');
 
-const step = (index: number, padding = '') => call('think', { thought: `step ${index} ${padding}` });
+/** In one piece, which is quicker. */
+const step = (index: number, padding = '') =>
+  call('think', { thought: `step ${index} ${padding}` }, { isWhole: true });
 const refusal = refuses(400, { error: { message: 'no' } });
 
 /** A model that works for six steps, fails at the seventh request, and goes on with a shorter history. */
@@ -69,13 +69,15 @@ function failsOnce(failure: ScriptedAnswer, summary = say('SUMMARY')): Script {
   };
 }
 
+const FULL = refuses(400, { error: { code: 'context_length_exceeded', message: 'no' } });
 // Anthropic and Z.ai end an answer so, with status 200.
+const NO_ROOM = endsWith('model_context_window_exceeded', { text: 'I wi' });
 it.each([
-  [1_000_000, []],
-  [null, ['LlmHistoryRefused']],
-])('is condensed too when the answer has no room in it, at %s', async (condenserTokens, told) => {
-  const script = failsOnce(endsWith('model_context_window_exceeded', { text: 'I wi' }));
-  const host = await agent.run(script, { condenserTokens });
+  [FULL, 1_000_000, []],
+  [NO_ROOM, 1_000_000, []],
+  [NO_ROOM, null, ['LlmHistoryRefused']],
+])('a history that is too long is condensed: %j at %s', async (failure, condenserTokens, told) => {
+  const host = await agent.run(failsOnce(failure), { condenserTokens });
   expect(host.status).toBe('finished');
   expect(codesOf(host)).toEqual(told);
   expect(answersOf(host)).toEqual(['done']);
@@ -98,18 +100,17 @@ it('is none where the prompt leaves out earlier reasoning', async () => {
   const usage = { promptTokens: 6_000, completionTokens: 10 };
   const calls = [{ name: 'think', arguments: { thought: 'x' } }];
   const reasoning = Array.from({ length: 8_000 }, (_, line) => `hm ${line}`).join('\n');
-  const thought: ScriptedAnswer = { kind: 'answer', reasoning, calls, usage };
+  const thought: ScriptedAnswer = { kind: 'answer', reasoning, calls, usage, isWhole: true };
   const host = await agent.run(inOrder(thought, say('done', usage)));
   expectDone(host);
 });
 
 describe('a history', () => {
-  const full = refuses(400, { error: { code: 'context_length_exceeded', message: 'no' } });
   it.each<[string, ScriptedAnswer]>([
     ['reasoned up to the limit of its answer', endsWith('length', { reasoning: 'hm' })],
     ['was filtered', endsWith('content_filter', { text: 'We' })],
   ])('is kept when the model that should condense it %s', async (_, summary) => {
-    const host = await agent.run(failsOnce(full, summary), { condenserTokens: 1_000_000 });
+    const host = await agent.run(failsOnce(FULL, summary), { condenserTokens: 1_000_000 });
     expect(host.ofKind('Condensation')).toEqual([]);
     expect(codesOf(host)).toEqual(['LlmContextFull']);
     expect(agent.llm.requests.filter(isCondensation)).toHaveLength(1);

@@ -3,7 +3,13 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { McpToolbox } from '../../src/tools/mcp/mcp-toolbox.js';
-import { event, ScriptedMcpServer, type SeenMessage } from '../fakes/mcp-servers/scripted-mcp-server.js';
+import {
+  event,
+  type Exchange,
+  ScriptedMcpServer,
+  type SeenMessage,
+} from '../fakes/mcp-servers/scripted-mcp-server.js';
+import { toolboxOptions } from '../fakes/mcp-servers/toolbox-options.js';
 import { until } from '../../../../test/support/until.js';
 
 let server: ScriptedMcpServer;
@@ -20,15 +26,19 @@ afterEach(async () => {
 
 async function connect(connectTimeoutMs = 20_000): Promise<unknown[]> {
   const servers: McpServers = { far: { url: server.url, transport: 'http' } };
-  const place = { workingDir: '/', environment: {}, wrapper: [] };
-  const options = { ...place, checkUrl: async () => null, connectTimeoutMs };
-  return await toolbox.connect(servers, options, new AbortController().signal);
+  return await toolbox.connect(servers, toolboxOptions({ connectTimeoutMs }), new AbortController().signal);
 }
 
 async function callEcho(signal = new AbortController().signal): Promise<unknown> {
   const [echo] = toolbox.tools([]);
   const called = await echo?.prepare({ text: 'hi' }).run({ workingDir: '/', environment: {}, signal });
   return called?.content.map((part) => (part.type === 'text' ? part.text : part.type)).join('\n');
+}
+
+/** Connects to the server, which answers calls so from then on. */
+async function connectTo(answer: (exchange: Exchange) => void | Promise<void>): Promise<void> {
+  await connect();
+  server.answers.set('tools/call', answer);
 }
 
 const done = { content: [{ type: 'text', text: 'done' }] };
@@ -43,8 +53,7 @@ describe('an answer', () => {
   });
 
   it('may be a stream that comes character by character', async () => {
-    await connect();
-    server.answers.set('tools/call', async ({ message, response: answer }) => {
+    await connectTo(async ({ message, response: answer }) => {
       answer.writeHead(200, { 'content-type': 'text/event-stream' });
       const text = event({ jsonrpc: '2.0', id: 99, result: {} }) + event(response(message));
       for (const character of text.replaceAll('\n', '\r\n')) {
@@ -60,6 +69,13 @@ describe('an answer', () => {
   const STREAM = 'text/event-stream';
   const NULLS = { isError: null, structuredContent: null, _meta: null };
   const other = event({ jsonrpc: '2.0', id: 99, result: {} });
+  const progressOf = ({ params }: SeenMessage): string => {
+    const told = { progressToken: jsonAt(params, '_meta', 'progressToken') };
+    const method = 'notifications/progress';
+    return [1, 2, 3]
+      .map((progress) => event({ jsonrpc: '2.0', method, params: { ...told, progress } }))
+      .join('');
+  };
   it.each<[string, string | null, (message: SeenMessage) => unknown]>([
     ['a list', JSON_TYPE, (message) => [response(message)]],
     ['without a type', null, response],
@@ -90,9 +106,9 @@ describe('an answer', () => {
       (message) => `data: [DONE]\n\nevent: other\ndata: 1\n\n${event(response(message))}`,
     ],
     ['a stream with another answer first', STREAM, (message) => other + event(response(message))],
+    ['a stream that tells of progress', STREAM, (message) => progressOf(message) + event(response(message))],
   ])('may be %s', async (_, type, bodyOf) => {
-    await connect();
-    server.answers.set('tools/call', ({ message, response: answer }) => {
+    await connectTo(({ message, response: answer }) => {
       const body = bodyOf(message);
       answer.writeHead(200, type === null ? {} : { 'content-type': type });
       answer.end(typeof body === 'string' ? body : JSON.stringify(body));
@@ -102,7 +118,9 @@ describe('an answer', () => {
 
   const SIGN_IN = '<html><title>Sign in</title></html>';
   const unknownTool = '{"jsonrpc":"2.0","error":{"code":-32602,"message":"Unknown tool: echo"}}';
-  it.each<[string, string, string, RegExp]>([
+  const because = 'because '.repeat(1_000);
+  const challenge = 'Bearer error="invalid_token", error_description="The token has expired"';
+  it.each<[string, string, string, RegExp, number?]>([
     ['HTML', 'text/html', SIGN_IN, /answered 200 with text\/html that is no message: <html><title>Sign in/],
     ['nothing', JSON_TYPE, '', /answered 200 with application\/json that is no message: nothing/],
     ['broken JSON', JSON_TYPE, '{"jsonrpc":', /no message: \{"jsonrpc":/],
@@ -117,39 +135,24 @@ describe('an answer', () => {
     ['an error', JSON_TYPE, unknownTool, /Unknown tool: echo/],
     ['a stream without a response', STREAM, ': ping\n\n', /ended its answer without a result/],
     ['an empty stream', STREAM, '', /ended its answer without a result/],
-  ])('that is none fails at once: %s', async (_, type, body, reason) => {
-    await connect();
-    server.answers.set('tools/call', ({ response: answer }) => {
-      answer.writeHead(200, { 'content-type': type }).end(body);
+    ['a failure', 'text/plain', because, /it answered 500: because because/, 500],
+    ['a refusal', 'text/plain', because, /it answered 403: because because/, 403],
+    // Spring Security and ASP.NET Core send no body: langchain-ai/langchainjs-mcp-adapters#76.
+    ['a challenge', 'text/plain', '', /it answered 401: Bearer error="invalid_token", .* has expired"/, 401],
+  ])('that is none fails at once: %s', async (_, type, body, reason, status = 200) => {
+    await connectTo(({ response: answer }) => {
+      const shown = status === 401 ? { 'www-authenticate': challenge } : {};
+      answer.writeHead(status, { 'content-type': type, ...shown }).end(body);
     });
-    await expect(callEcho()).rejects.toThrow(reason);
+    const error: unknown = await callEcho().catch((caught: unknown) => caught);
+    expect(String(error)).toMatch(reason);
+    expect(String(error).length).toBeLessThan(1_000);
     server.answers.delete('tools/call');
     expect(await callEcho()).toBe('{"text":"hi"}');
   });
 
-  it.each([500, 403])('with status %d is told with its text', async (status) => {
-    await connect();
-    server.answers.set('tools/call', ({ response: answer }) => {
-      answer.writeHead(status).end('because '.repeat(1_000));
-    });
-    const error: unknown = await callEcho().catch((caught: unknown) => caught);
-    expect(String(error)).toContain(`it answered ${status}: because because`);
-    expect(String(error).length).toBeLessThan(1_000);
-  });
-
-  // Spring Security and ASP.NET Core send no body: langchain-ai/langchainjs-mcp-adapters#76.
-  it('without a text is told with what the server wants to be shown', async () => {
-    const challenge = 'Bearer error="invalid_token", error_description="The token has expired"';
-    await connect();
-    server.answers.set('tools/call', ({ response: answer }) => {
-      answer.writeHead(401, { 'www-authenticate': challenge }).end();
-    });
-    await expect(callEcho()).rejects.toThrow(`it answered 401: ${challenge}`);
-  });
-
   it.each(['json', 'sse'] as const)('that breaks off fails at once: %s', async (kind) => {
-    await connect();
-    server.answers.set('tools/call', ({ response: answer, request }) => {
+    await connectTo(({ response: answer, request }) => {
       answer.writeHead(200, { 'content-type': kind === 'json' ? 'application/json' : 'text/event-stream' });
       answer.write(kind === 'json' ? '{"jsonrpc":' : ': begin\n\n', () => request.socket.destroy());
     });
@@ -161,8 +164,7 @@ describe('an answer', () => {
   it.each(['application/json', 'text/event-stream'])(
     'without an end is not kept in memory: %s',
     async (type) => {
-      await connect();
-      server.answers.set('tools/call', ({ response: answer }) => {
+      await connectTo(({ response: answer }) => {
         answer.writeHead(200, { 'content-type': type });
         const part = 'x'.repeat(1024 * 1024);
         const write = (): void => {
@@ -194,41 +196,23 @@ describe('a slow server', () => {
     const [call] = server.messages.filter(({ method }) => method === 'tools/call');
     expect(server.messages.at(-1)?.params).toMatchObject({ requestId: call?.id });
   });
-
-  it('may tell of its progress', async () => {
-    await connect();
-    server.answers.set('tools/call', ({ message, response: answer }) => {
-      const progressToken = jsonAt(message.params, '_meta', 'progressToken');
-      answer.writeHead(200, { 'content-type': 'text/event-stream' });
-      for (const progress of [1, 2, 3]) {
-        answer.write(
-          event({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress } }),
-        );
-      }
-      answer.end(event(response(message)));
-    });
-    expect(await callEcho()).toBe('done');
-  });
 });
 
 // A server that gets no answer to its own request waits for ever.
-describe('a request of the server', () => {
-  it('is answered: ping, and that there is nothing else', async () => {
-    await connect();
-    server.answers.set('tools/call', async ({ message, response: answer }) => {
-      answer.writeHead(200, { 'content-type': 'text/event-stream' });
-      const asked = ['ping', 'roots/list', 'sampling/createMessage', 'elicitation/create'];
-      asked.forEach((method, index) => answer.write(event({ jsonrpc: '2.0', id: 100 + index, method })));
-      await until(() => server.messages.filter(({ method }) => method === undefined).length === asked.length);
-      answer.end(event(response(message)));
-    });
-    expect(await callEcho()).toBe('done');
-    const answers = server.messages.filter(({ method }) => method === undefined);
-    expect(answers.toSorted((a, b) => Number(a.id) - Number(b.id))).toMatchObject([
-      { id: 100, result: {} },
-      ...[101, 102, 103].map((id) => ({ id, error: { code: -32_601 } })),
-    ]);
+it('a request of the server is answered: ping, and that there is nothing else', async () => {
+  await connectTo(async ({ message, response: answer }) => {
+    answer.writeHead(200, { 'content-type': 'text/event-stream' });
+    const asked = ['ping', 'roots/list', 'sampling/createMessage', 'elicitation/create'];
+    asked.forEach((method, index) => answer.write(event({ jsonrpc: '2.0', id: 100 + index, method })));
+    await until(() => server.messages.filter(({ method }) => method === undefined).length === asked.length);
+    answer.end(event(response(message)));
   });
+  expect(await callEcho()).toBe('done');
+  const answers = server.messages.filter(({ method }) => method === undefined);
+  expect(answers.toSorted((a, b) => Number(a.id) - Number(b.id))).toMatchObject([
+    { id: 100, result: {} },
+    ...[101, 102, 103].map((id) => ({ id, error: { code: -32_601 } })),
+  ]);
 });
 
 describe('a version of the protocol', () => {
@@ -259,11 +243,9 @@ describe('a version of the protocol', () => {
   });
 });
 
-describe('the end of a conversation', () => {
-  it('ends its sessions', async () => {
-    await connect();
-    await toolbox.close();
-    expect(server.sessions.size).toBe(0);
-    expect(server.requests.at(-1)?.method).toBe('DELETE');
-  });
+it('the end of a conversation ends its sessions', async () => {
+  await connect();
+  await toolbox.close();
+  expect(server.sessions.size).toBe(0);
+  expect(server.requests.at(-1)?.method).toBe('DELETE');
 });

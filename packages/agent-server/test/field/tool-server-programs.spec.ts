@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { SecretMasker } from '../../src/secret-masker.js';
 import { McpToolbox } from '../../src/tools/mcp/mcp-toolbox.js';
 import { type MemoryEngineHost, NEVER_MS } from '../fakes/memory-engine-host.js';
+import { toolboxOptions } from '../fakes/mcp-servers/toolbox-options.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, inOrder, type Script } from '../fakes/scripted-llm.js';
 import { pastDeadline } from '../../../../test/support/past-deadline.js';
@@ -93,13 +94,11 @@ describe('a program that ends', () => {
 
   it('never answers: what it wrote is in the event', async () => {
     const toolbox = new McpToolbox();
-    const environment = { PATH: process.env['PATH'] ?? '' };
     const written = join(agent.folder, 'written');
     const args = ['-c', `echo downloading the internet >&2; touch ${written}; exec sleep 1000`];
-    const limits = { connectTimeoutMs: NEVER_MS, slowAfterMs: NEVER_MS };
-    const options = { workingDir: '/', environment, wrapper: [], checkUrl: async () => null, ...limits };
+    const { signal } = new AbortController();
     const connect = async () =>
-      await toolbox.connect({ near: { command: 'sh', args } }, options, new AbortController().signal);
+      await toolbox.connect({ near: { command: 'sh', args } }, toolboxOptions(), signal);
     const hasRead = async () => existsSync(written) && (await nextTurn(true));
     const notices = await pastDeadline(connect, hasRead, NEVER_MS);
     await toolbox.close();
@@ -112,18 +111,19 @@ describe('a program that ends', () => {
 });
 
 // RLabs-Inc/gemini-mcp#31: output that is no message ends the connection.
-describe('a program that writes', () => {
-  it.each([
-    ['writes garbage', 'done'],
-    ['has nulls', 'done'],
-    ['answers as in 1.0', 'done'],
-    ['answers in text', 'answered with \\"done\\", not with an object'],
-  ])('what is no valid message is understood as far as possible: %s', async (behaviour, text) => {
+it.each([
+  ['writes garbage', 'done'],
+  ['has nulls', 'done'],
+  ['answers as in 1.0', 'done'],
+  ['answers in text', 'answered with \\"done\\", not with an object'],
+])(
+  'a program that writes what is no valid message is understood as far as possible: %s',
+  async (behaviour, text) => {
     const host = await run(behaviour);
     expect(result(host)).toContain(text);
     expectDone(host);
-  });
-});
+  },
+);
 
 // obot-platform/obot#6185, github/copilot-cli#4421: npx and uvx download first, and are killed and begun anew each time.
 
@@ -177,13 +177,7 @@ describe('a program that starts slowly', () => {
 
   it('has a limit of its own, and ends with the conversation', async () => {
     const toolbox = new McpToolbox();
-    const options = {
-      workingDir: '/',
-      environment: { PATH: process.env['PATH'] ?? '' },
-      wrapper: [],
-      checkUrl: async () => null,
-      connectTimeoutMs: 300_000,
-    };
+    const options = toolboxOptions();
     const signal = new AbortController().signal;
     const program = { command: 'sh', args: ['-c', 'exec sleep 1000'] };
     const limited = { near: { ...program, start_timeout_seconds: 0.05 } };

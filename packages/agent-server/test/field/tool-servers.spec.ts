@@ -37,6 +37,14 @@ function offered(index = 0): string[] {
   return tools.filter((name) => !builtIn.includes(name));
 }
 
+/** Has the server answer all requests so. */
+function answerAll(status: number, headers: Record<string, string>, body = ''): void {
+  server.intercept = (_, response) => {
+    response.writeHead(status, headers).end(body);
+    return true;
+  };
+}
+
 /** Has the server answer a method with a result, or an error, of its own making. */
 function answerWith(method: string, answer: () => object): void {
   server.answers.set(method, ({ message, response }) => {
@@ -198,23 +206,21 @@ describe('a server of the other transport', () => {
 });
 
 // An old transport whose stream is also its session.
-describe('a stream that breaks', () => {
-  it('ends the session, and another one begins', async () => {
-    const remote = await RemoteMcpServer.start();
-    const host = await run(
-      ({ index }) => {
-        if (index === 0) {
-          remote.dropConnections();
-        }
-        return index < 3 ? call('add', { a: index, b: 2 }) : say('done');
-      },
-      { far: { url: remote.sseUrl, transport: 'sse' } },
-    );
-    expect(codesOf(host)).toEqual([]);
-    expect(resultsOf(host).at(-1)).toEqual([{ type: 'text', text: '4' }]);
-    await agent.forget();
-    await remote.close();
-  });
+it('a stream that breaks ends the session, and another one begins', async () => {
+  const remote = await RemoteMcpServer.start();
+  const host = await run(
+    ({ index }) => {
+      if (index === 0) {
+        remote.dropConnections();
+      }
+      return index < 3 ? call('add', { a: index, b: 2 }) : say('done');
+    },
+    { far: { url: remote.sseUrl, transport: 'sse' } },
+  );
+  expect(codesOf(host)).toEqual([]);
+  expect(resultsOf(host).at(-1)).toEqual([{ type: 'text', text: '4' }]);
+  await agent.forget();
+  await remote.close();
 });
 
 // anthropics/claude-code#13646, openai/codex#10105, maximhq/bifrost#6885: changes of the list are ignored.
@@ -289,10 +295,7 @@ describe('a redirect', () => {
 
   it('to another origin is not followed', async () => {
     const other = await RemoteMcpServer.start();
-    server.intercept = (_, response) => {
-      response.writeHead(307, { location: other.httpUrl }).end();
-      return true;
-    };
+    answerAll(307, { location: other.httpUrl });
     const host = await run(inOrder(say('done')));
     expect(other.requests).toEqual([]);
     await other.close();
@@ -302,10 +305,7 @@ describe('a redirect', () => {
   });
 
   it('without an end is not followed for ever', async () => {
-    server.intercept = (_, response) => {
-      response.writeHead(307, { location: '/mcp' }).end();
-      return true;
-    };
+    answerAll(307, { location: '/mcp' });
     const host = await run(inOrder(say('done')));
     expect(server.requests.length).toBeLessThan(10);
     expect(detailsOf(host)[0]).toContain('redirects too often');
@@ -336,10 +336,7 @@ describe('a server that cannot be reached', () => {
   });
 
   it.each(['http', 'sse'] as const)('is named with the words of its refusal: %s', async (transport) => {
-    server.intercept = (_, response) => {
-      response.writeHead(401).end('{"error":"invalid_token"}');
-      return true;
-    };
+    answerAll(401, {}, '{"error":"invalid_token"}');
     const host = await run(inOrder(say('done')), far({ transport }));
     expect(detailsOf(host)).toEqual([expect.stringMatching(/it answered 401: \{"error":"invalid_token"\}/)]);
   });

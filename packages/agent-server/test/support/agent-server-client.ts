@@ -9,13 +9,11 @@ export const SESSION_KEY = 'session-key-of-a-test';
 export const MODEL = { llm_model: 'openai/fake', llm_base_url: 'http://llm.example/v1' };
 export const CREDENTIALS = { ...MODEL, llm_api_key: 'llm-key-of-a-test' };
 
-/** An answer: its status and its parsed body. */
 export interface Answer {
   status: number;
   body: unknown;
 }
 
-/** Talks to an agent server. */
 export class AgentServerClient {
   readonly url: string;
 
@@ -57,17 +55,14 @@ export class AgentServerClient {
     return await this.send('POST', path, body);
   }
 
-  /** Posts to a route of a conversation. */
   async act(id: string, action: string, body?: unknown): Promise<Answer> {
     return await this.post(`/api/conversations/${id}/${action}`, body);
   }
 
-  /** What the server says of a conversation. */
   async info(id: string): Promise<unknown> {
     return await this.get(`/api/conversations/${id}`);
   }
 
-  /** Starts a conversation and answers its id. */
   async start(members: Record<string, unknown> = {}): Promise<string> {
     const { body } = await this.post('/api/conversations', startRequest(members));
     const id = jsonText(body, 'id');
@@ -92,7 +87,6 @@ export class AgentServerClient {
     await this.untilStatus(id, status);
   }
 
-  /** What the agent says last to a message. */
   async answerTo(id: string, text: string): Promise<unknown> {
     await this.talk(id, text);
     return (await this.answers(id)).at(-1);
@@ -135,14 +129,12 @@ export class AgentServerClient {
     return kinds.filter((kind) => kind !== 'ConversationStateUpdateEvent');
   }
 
-  /** Texts of the agent's messages. */
   async answers(id: string): Promise<unknown[]> {
     const events = await this.events(id, '&kind=MessageEvent&source=agent');
     return events.map((event) => jsonAt(jsonList(event, 'llm_message', 'content')[0], 'text'));
   }
 }
 
-/** What a client sends to start a conversation. */
 export function startRequest(members: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     agent: {

@@ -9,7 +9,6 @@ export interface ListeningServer {
   stop(): Promise<void>;
 }
 
-/** Starts an agent server in this process. */
 export async function listenAssigned(options: AgentServerOptions): Promise<ListeningServer> {
   const started = await listenUnassigned(options);
   await started.assign(options);

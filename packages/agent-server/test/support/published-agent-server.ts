@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { jsonText } from '@slipway/common/json-access.js';
 import type { FakeRequest } from '../../../../test/fakes/fake-server.js';
 import { type JsonSchema, schemaProblems } from '../../../../test/support/schema-problems.js';
 
@@ -56,12 +57,36 @@ export function publishedProblems(name: string, value: unknown): string[] {
   return schemaProblems(value, { $ref: `#/components/schemas/${name}` }, SCHEMAS, name);
 }
 
-/** Names of what a published schema may be one of. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}$/;
+/** Members of events that may hold anything, or null. */
+const FREE = ['value', 'raw_input', 'raw_output', 'data', 'mcp_tool', 'annotations', 'meta', 'command'];
+
+/** Lists where an event is not as published, or not as strict clients read it: without null, and with an id and a time. */
+export function eventProblems(event: unknown): string[] {
+  const text = JSON.stringify(event, (name, value: unknown) => (FREE.includes(name) ? '' : value));
+  return [
+    ...publishedProblems(jsonText(event, 'kind') ?? 'Event', event),
+    ...(/"(\w+)":null/.exec(text)?.slice(1) ?? []).map((name) => `${name}: is null`),
+    ...(jsonText(event, 'id') === null ? ['id: is no text'] : []),
+    ...(TIME.test(jsonText(event, 'timestamp') ?? '') ? [] : ['timestamp: is no time']),
+  ];
+}
+
+/**
+ * The same of a conversation. Only we say why it has failed, and where its cost is from; of the agent, clients read what
+ * they have sent, and compute the rest.
+ */
+export function infoProblems(info: unknown): string[] {
+  const { error: _failure, agent, ...published } = Object(info);
+  const { cost_source: _source, ...metrics } = Object(published.metrics);
+  const llm = { ...Object(agent).llm, is_subscription: false };
+  return publishedProblems('ConversationInfo', { ...published, metrics, agent: { ...agent, llm } });
+}
+
 export function publishedAlternatives(name: string): string[] {
   return (SCHEMAS[name]?.oneOf ?? []).map(({ $ref = '' }) => $ref.replace('#/components/schemas/', ''));
 }
 
-/** The values that a published schema allows. */
 export function publishedValues(name: string): unknown[] {
   return SCHEMAS[name]?.enum ?? [];
 }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
 import { toolEnvironment } from '../../tool-view.js';
 import { AcpTerminals } from './acp-conversation.js';
@@ -17,15 +17,13 @@ afterEach(async () => {
   await terminals.close();
 });
 
-describe('a terminal of an agent', () => {
-  it('waits for no daemon that holds its output when it ends', async () => {
-    const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder()}/daemon; exec /bin/sleep 1000'`;
-    const id = await terminals.create({
-      sessionId: 'session',
-      command: `echo begun; ${daemon}; until [ -s ${folder()}/daemon ]; do :; done; exit 3`,
-    });
-    expect(await terminals.wait(id)).toEqual({ exitCode: 3, signal: null });
-    process.kill(Number(await readFile(folder('daemon'), 'utf8')));
-    expect(terminals.output(id).output).toBe('begun\n');
+it('a terminal of an agent waits for no daemon that holds its output when it ends', async () => {
+  const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder()}/daemon; exec /bin/sleep 1000'`;
+  const id = await terminals.create({
+    sessionId: 'session',
+    command: `echo begun; ${daemon}; until [ -s ${folder()}/daemon ]; do :; done; exit 3`,
   });
+  expect(await terminals.wait(id)).toEqual({ exitCode: 3, signal: null });
+  process.kill(Number(await readFile(folder('daemon'), 'utf8')));
+  expect(terminals.output(id).output).toBe('begun\n');
 });

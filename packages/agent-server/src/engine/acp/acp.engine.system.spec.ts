@@ -78,12 +78,6 @@ describe('a run', () => {
     expect(host.log.map(({ kind }) => kind)).toEqual(['MessageEvent', 'SystemPromptEvent', 'MessageEvent']);
     expect(answers(host)).toEqual(['Hello, world.']);
     expect(host.drafts.at(-1)).toEqual({ text: 'Hello, world.', reasoning: '' });
-    expect(host.details).toMatchObject({
-      name: 'scripted',
-      version: '1.2.3',
-      capabilities: { loadSession: true, mcpHttp: false, modelChoice: true },
-      currentModel: 'small',
-    });
   });
 
   it('writes tool calls when they begin and when they have ended', async () => {
@@ -287,24 +281,22 @@ describe('permissions', () => {
   });
 });
 
-describe('pause', () => {
-  it('ends an agent that does not listen, and goes on with its session', async () => {
-    const host = hostFor();
-    await host.say('stubborn');
-    const aborter = new AbortController();
-    const pause = async (): Promise<void> => {
-      const running = engine.run(host, aborter.signal);
-      await until(() => host.ofKind('ACPToolCallEvent').length === 1);
-      aborter.abort();
-      await running;
-    };
-    // What it has to end its turn, and to end itself.
-    await pastDeadline(pause, () => true, 5_000, [1_000]);
-    expect(host.status).toBe('paused');
-    await goOn(host, 'remember');
-    expect(answers(host)).toEqual(['I know: stubborn']);
-    expect(failures(host)).toEqual([]);
-  });
+it('pause ends an agent that does not listen, and goes on with its session', async () => {
+  const host = hostFor();
+  await host.say('stubborn');
+  const aborter = new AbortController();
+  const pause = async (): Promise<void> => {
+    const running = engine.run(host, aborter.signal);
+    await until(() => host.ofKind('ACPToolCallEvent').length === 1);
+    aborter.abort();
+    await running;
+  };
+  // What it has to end its turn, and to end itself.
+  await pastDeadline(pause, () => true, 5_000, [1_000]);
+  expect(host.status).toBe('paused');
+  await goOn(host, 'remember');
+  expect(answers(host)).toEqual(['I know: stubborn']);
+  expect(failures(host)).toEqual([]);
 });
 
 describe('an agent that is started again', () => {
@@ -476,20 +468,16 @@ describe('an agent that cannot be started', () => {
 });
 
 describe('a hostile agent', () => {
-  it('may write other lines between its messages', async () => {
-    const host = await run('garbage', {}, { START: 'noise' });
-    expect(answers(host)).toEqual(['still here']);
-    expect(host.status).toBe('finished');
-  });
-
-  it('may write more of them in time than any one message has', async () => {
-    const host = await run('chatter');
-    expect([host.status, answers(host).join('').split(' ').length]).toEqual(['finished', 31]);
-  });
-
-  it('ends with a line that is too long', async () => {
-    const host = await run('long-line');
-    expect([host.status, failures(host)]).toEqual(['error', ['ACPProtocolError']]);
+  const counted = Array.from({ length: 30 }, (_, count) => `${count} `).join('');
+  it.each<[string, string, string[], string, Changes?, Record<string, string>?]>([
+    ['may write other lines between its messages', 'garbage', [], 'still here', {}, { START: 'noise' }],
+    ['may write more of them in time than any one message has', 'chatter', [], counted],
+    ['ends with a line that is too long', 'long-line', ['ACPProtocolError'], ''],
+    ['is stopped when it does nothing', 'idle', ['ACPIdleTimeout'], '', { acp: { idleTimeoutMs: 300 } }],
+  ])('%s', async (_, turn, codes, said, changes = {}, environment = {}) => {
+    const host = await run(turn, changes, environment);
+    expect([host.status, failures(host)]).toEqual([codes.length === 0 ? 'finished' : 'error', codes]);
+    expect(answers(host).join('')).toBe(said);
   });
 
   it('may die in the middle of its work, and is started again', async () => {
@@ -498,11 +486,6 @@ describe('a hostile agent', () => {
     expectTold(host, 'ACPAgentEnded', 'ended with exit code 9. It wrote: the last words of an agent');
     await goOn(host, 'remember');
     expect(answers(host)).toEqual(['I know: die']);
-  });
-
-  it('is stopped when it does nothing', async () => {
-    const host = await run('idle', { acp: { idleTimeoutMs: 300 } });
-    expect([host.status, failures(host)]).toEqual(['error', ['ACPIdleTimeout']]);
   });
 
   it('may use an id twice, and end no call', async () => {

@@ -1,22 +1,20 @@
 import { describe, expect, it } from '@jest/globals';
 import { convertArguments, parseArguments } from './tool-calls.js';
 
-describe('parseArguments', () => {
-  it.each([
-    ['', {}],
-    ['  ', {}],
-    ['{"a":1}', { a: 1 }],
-    ['"{\\"a\\":1}"', { a: 1 }],
-    ['```json\n{"a":1}\n```', { a: 1 }],
-    ['```\n{"a":"```"}\n```\n', { a: '```' }],
-    ['"```json\\n{\\"a\\":1}\\n```"', { a: 1 }],
-    ['[1]', null],
-    ['null', null],
-    ['{"a":', null],
-    ['text', null],
-  ])('%j', (written, args) => {
-    expect(parseArguments(written)).toEqual(args);
-  });
+it.each([
+  ['', {}],
+  ['  ', {}],
+  ['{"a":1}', { a: 1 }],
+  ['"{\\"a\\":1}"', { a: 1 }],
+  ['```json\n{"a":1}\n```', { a: 1 }],
+  ['```\n{"a":"```"}\n```\n', { a: '```' }],
+  ['"```json\\n{\\"a\\":1}\\n```"', { a: 1 }],
+  ['[1]', null],
+  ['null', null],
+  ['{"a":', null],
+  ['text', null],
+])('parseArguments: %j', (written, args) => {
+  expect(parseArguments(written)).toEqual(args);
 });
 
 const ref = { $defs: { Count: { type: 'integer' } }, properties: { v: { $ref: '#/$defs/Count' } } };

@@ -115,16 +115,14 @@ describe('languageModel', () => {
   });
 });
 
-describe('parametersProblem', () => {
-  it.each([
-    [{}, null],
-    [{ extra_headers: { 'x-team': 'blue', Authorization: 'Bearer x' } }, null],
-    [{ extra_headers: { Host: 'internal' } }, '"Host" is not a header'],
-    [{ extra_headers: { 'content-length': '3' } }, '"content-length" is not a header'],
-    [{ extra_headers: { 'two words': 'x' } }, '"two words" is not a header'],
-    [{ extra_headers: { 'x-team': 'a\r\nx-other: b' } }, 'the value of x-team'],
-    [{ extra_headers: { 'x-team': '日本' } }, 'the value of x-team'],
-  ])('%j: %s', (parameters, problem) => {
-    expect(parametersProblem(parameters)).toEqual(problem === null ? null : expect.stringContaining(problem));
-  });
+it.each([
+  [{}, null],
+  [{ extra_headers: { 'x-team': 'blue', Authorization: 'Bearer x' } }, null],
+  [{ extra_headers: { Host: 'internal' } }, '"Host" is not a header'],
+  [{ extra_headers: { 'content-length': '3' } }, '"content-length" is not a header'],
+  [{ extra_headers: { 'two words': 'x' } }, '"two words" is not a header'],
+  [{ extra_headers: { 'x-team': 'a\r\nx-other: b' } }, 'the value of x-team'],
+  [{ extra_headers: { 'x-team': '日本' } }, 'the value of x-team'],
+])('parametersProblem: %j: %s', (parameters, problem) => {
+  expect(parametersProblem(parameters)).toEqual(problem === null ? null : expect.stringContaining(problem));
 });

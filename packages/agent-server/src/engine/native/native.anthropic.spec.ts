@@ -1,13 +1,10 @@
 import { expect, it } from '@jest/globals';
-import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
-import { ScriptedAnthropic } from '../../../test/fakes/scripted-anthropic.js';
-import { temporaryFolder } from '../../../../../test/support/temporary-folder.js';
-import { NativeEngine } from './native.engine.js';
+import { nativeAgent } from '../../../test/field/native-agent.js';
 
-const folder = temporaryFolder();
+const agent = nativeAgent();
 
-it("works with Anthropic's own API: text, a call, its result, usage, a question", async () => {
-  const anthropic = await ScriptedAnthropic.start([
+it("works with Anthropic's own API: text, a call, its result, usage", async () => {
+  const turns = [
     {
       thinking: 'I should look around.',
       text: 'Let me look.',
@@ -15,15 +12,11 @@ it("works with Anthropic's own API: text, a call, its result, usage, a question"
       usage: { input: 1_000, output: 50 },
     },
     { text: 'All is well.', usage: { input: 1_200, output: 10 } },
-  ]);
-  const engine = new NativeEngine({ anthropicUrl: anthropic.url });
-  const host = new MemoryEngineHost({
-    ...engineSettings(folder(), ''),
-    llm: { model: 'anthropic/claude-scripted', apiKey: 'key-of-anthropic', baseUrl: null },
+  ];
+  const { host, claude } = await agent.runAtAnthropic(turns, {
+    llm: { model: 'anthropic/claude-scripted', apiKey: 'key-of-anthropic' },
     modelPrices: { 'claude-scripted': { input: 3, output: 15 } },
   });
-  await host.say('Look around.');
-  await engine.run(host, new AbortController().signal);
   expect(host.status).toBe('finished');
   const [action] = host.ofKind('ActionEvent');
   expect(action).toMatchObject({
@@ -39,7 +32,7 @@ it("works with Anthropic's own API: text, a call, its result, usage, a question"
     { promptTokens: 1_000, completionTokens: 50, costUsd: 0.00375, costSource: 'catalogue', isStep: true },
     { promptTokens: 1_200, completionTokens: 10, costUsd: 0.00375, costSource: 'catalogue', isStep: true },
   ]);
-  const [first, second] = anthropic.requests;
+  const [first, second] = claude.requests;
   expect(first?.headers).toMatchObject({
     'x-api-key': 'key-of-anthropic',
     'anthropic-version': '2023-06-01',
@@ -52,7 +45,7 @@ it("works with Anthropic's own API: text, a call, its result, usage, a question"
     tools: expect.arrayContaining([expect.objectContaining({ name: 'terminal' })]),
   });
   expect(second?.body['messages']).toMatchObject([
-    { role: 'user', content: [{ type: 'text', text: 'Look around.' }] },
+    { role: 'user', content: [{ type: 'text', text: 'Please do it.' }] },
     {
       role: 'assistant',
       content: expect.arrayContaining([expect.objectContaining({ type: 'tool_use', id: 'toolu_1' })]),
@@ -64,8 +57,4 @@ it("works with Anthropic's own API: text, a call, its result, usage, a question"
       ],
     },
   ]);
-  expect(await engine.ask(host, 'Well?', new AbortController().signal)).toBe('All is well.');
-  expect(anthropic.requests.at(-1)?.body).toMatchObject({ tool_choice: { type: 'none' } });
-  await engine.close();
-  await anthropic.close();
 });

@@ -222,29 +222,27 @@ describe('filterPrompt', () => {
 const NOTHING = { type: 'object', properties: {} };
 const TEXT = { type: 'string' };
 
-describe('googleSchema', () => {
-  it.each([
-    ['closed objects', { ...NOTHING, additionalProperties: false }, NOTHING],
-    [
-      'numbers to choose from',
-      { type: 'integer', enum: [1, 2] },
-      { type: 'integer', description: 'One of 1, 2.' },
-    ],
-    ['texts to choose from', { enum: ['a', 'b'] }, { type: 'string', enum: ['a', 'b'] }],
-    ['an empty text to choose', { enum: ['', 'b'], description: 'x' }, { description: 'x One of "", "b".' }],
-    ['formats', { type: 'string', format: 'uri' }, { type: 'string', description: 'Format: uri.' }],
-    ['limits', { minimum: 1, exclusiveMaximum: 3, multipleOf: 2, default: 1 }, { minimum: 1 }],
-    [
-      'what applies together',
-      { allOf: [TEXT, { minLength: 1 }], maxLength: 2 },
-      { ...TEXT, minLength: 1, maxLength: 2 },
-    ],
-    [
-      'inner schemas',
-      { type: 'array', items: { anyOf: [{ ...NOTHING, default: {} }, TEXT] } },
-      { type: 'array', items: { anyOf: [NOTHING, TEXT] } },
-    ],
-  ])('knows %s as Google does', (_, schema, expected) => {
-    expect(googleSchema(schema)).toEqual(expected);
-  });
+it.each([
+  ['closed objects', { ...NOTHING, additionalProperties: false }, NOTHING],
+  [
+    'numbers to choose from',
+    { type: 'integer', enum: [1, 2] },
+    { type: 'integer', description: 'One of 1, 2.' },
+  ],
+  ['texts to choose from', { enum: ['a', 'b'] }, { type: 'string', enum: ['a', 'b'] }],
+  ['an empty text to choose', { enum: ['', 'b'], description: 'x' }, { description: 'x One of "", "b".' }],
+  ['formats', { type: 'string', format: 'uri' }, { type: 'string', description: 'Format: uri.' }],
+  ['limits', { minimum: 1, exclusiveMaximum: 3, multipleOf: 2, default: 1 }, { minimum: 1 }],
+  [
+    'what applies together',
+    { allOf: [TEXT, { minLength: 1 }], maxLength: 2 },
+    { ...TEXT, minLength: 1, maxLength: 2 },
+  ],
+  [
+    'inner schemas',
+    { type: 'array', items: { anyOf: [{ ...NOTHING, default: {} }, TEXT] } },
+    { type: 'array', items: { anyOf: [NOTHING, TEXT] } },
+  ],
+])('googleSchema knows %s as Google does', (_, schema, expected) => {
+  expect(googleSchema(schema)).toEqual(expected);
 });

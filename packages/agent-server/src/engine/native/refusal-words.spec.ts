@@ -85,73 +85,65 @@ it.each([
   expect(wrong).toEqual([]);
 });
 
-describe('codes', () => {
-  it.each([
-    [isFinal, coded('invalid_function_parameters'), true],
-    [isFinal, typed('invalid_json_schema'), true],
-    [isFinal, coded('invalid_api_key'), true],
-    [isFinal, coded('content_policy_violation'), true],
-    [isFinal, typed('authentication_error'), true],
-    [isFinal, typed('invalid_request_error', 'the schema is odd'), false],
-    [isFiltered, '{"error":{"innererror":{"code":"ResponsibleAIPolicyViolation"}}}', true],
-    [isFiltered, coded('content_filter'), true],
-    [isFiltered, coded('invalid_value'), false],
-    [isOutOfMoney, coded('insufficient_quota'), true],
-    [isOutOfMoney, coded('rate_limit_exceeded'), false],
-    // LiteLLM
-    [isOutOfMoney, error('Budget has been exceeded! Current cost: 10.1, Max budget: 10.0'), true],
-    [isOutOfMoney, typed('budget_exceeded', 'LiteLLM User: x, exceeded budget for model=y'), true],
-    [isOutOfMoney, error('Authentication Error, ExceededBudget: End User=x over budget. Spend=0.1'), true],
-    // Anthropic, Moonshot, Zhipu, xAI, Alibaba
-    [isOutOfMoney, error('Your credit balance is too low to access the Anthropic API.'), true],
-    [isOutOfMoney, typed('exceeded_current_quota_error'), true],
-    [isOutOfMoney, coded('1113', 'Insufficient balance or no resource package. Please recharge.'), true],
-    [
-      isOutOfMoney,
-      '{"error":"Your team has used all available credits or reached its spending limit."}',
-      true,
-    ],
-    [isOutOfMoney, '{"code":"Arrearage","message":"Access denied"}', true],
-    [isOutOfMoney, error('You have reached your specified API usage limits.'), true],
-    // Google, of a limit for a minute
-    [
-      isOutOfMoney,
-      error('You exceeded your current quota, please check your plan. Please retry in 12s.'),
-      false,
-    ],
-    [isWithoutTools, error('registry.ollama.ai/library/gemma3:4b does not support tools'), true],
-    [isWithoutTools, error('No endpoints found that support tool use.'), true],
-    [isWithoutTools, error('"auto" tool choice requires --enable-auto-tool-choice to be set'), true],
-    [isWithoutTools, error('`tool calling` is not supported with this model'), true],
-    [isWithoutTools, error('tools[3]: schema is not supported'), false],
-  ])('%p of %s: %s', (check, body, expected) => {
-    expect(check(readRefusal(body))).toBe(expected);
-  });
+it.each([
+  [isFinal, coded('invalid_function_parameters'), true],
+  [isFinal, typed('invalid_json_schema'), true],
+  [isFinal, coded('invalid_api_key'), true],
+  [isFinal, coded('content_policy_violation'), true],
+  [isFinal, typed('authentication_error'), true],
+  [isFinal, typed('invalid_request_error', 'the schema is odd'), false],
+  [isFiltered, '{"error":{"innererror":{"code":"ResponsibleAIPolicyViolation"}}}', true],
+  [isFiltered, coded('content_filter'), true],
+  [isFiltered, coded('invalid_value'), false],
+  [isOutOfMoney, coded('insufficient_quota'), true],
+  [isOutOfMoney, coded('rate_limit_exceeded'), false],
+  // LiteLLM
+  [isOutOfMoney, error('Budget has been exceeded! Current cost: 10.1, Max budget: 10.0'), true],
+  [isOutOfMoney, typed('budget_exceeded', 'LiteLLM User: x, exceeded budget for model=y'), true],
+  [isOutOfMoney, error('Authentication Error, ExceededBudget: End User=x over budget. Spend=0.1'), true],
+  // Anthropic, Moonshot, Zhipu, xAI, Alibaba
+  [isOutOfMoney, error('Your credit balance is too low to access the Anthropic API.'), true],
+  [isOutOfMoney, typed('exceeded_current_quota_error'), true],
+  [isOutOfMoney, coded('1113', 'Insufficient balance or no resource package. Please recharge.'), true],
+  [isOutOfMoney, '{"error":"Your team has used all available credits or reached its spending limit."}', true],
+  [isOutOfMoney, '{"code":"Arrearage","message":"Access denied"}', true],
+  [isOutOfMoney, error('You have reached your specified API usage limits.'), true],
+  // Google, of a limit for a minute
+  [
+    isOutOfMoney,
+    error('You exceeded your current quota, please check your plan. Please retry in 12s.'),
+    false,
+  ],
+  [isWithoutTools, error('registry.ollama.ai/library/gemma3:4b does not support tools'), true],
+  [isWithoutTools, error('No endpoints found that support tool use.'), true],
+  [isWithoutTools, error('"auto" tool choice requires --enable-auto-tool-choice to be set'), true],
+  [isWithoutTools, error('`tool calling` is not supported with this model'), true],
+  [isWithoutTools, error('tools[3]: schema is not supported'), false],
+])('%p of %s: %s', (check, body, expected) => {
+  expect(check(readRefusal(body))).toBe(expected);
 });
 
-describe('readRefusal', () => {
-  it.each([
-    [error('bad key'), 'bad key'],
-    ['{"message":"too long"}', 'too long'],
-    ['{"error":"no such model"}', 'no such model'],
-    ['{"detail":"Not Found"}', 'Not Found'],
-    ['[{"error":{"message":"in a list"}}]', 'in a list'],
-    // open-webui/computer#293
-    ...['temporarily rate-limited upstream', error('temporarily rate-limited upstream')].map((raw) => [
-      JSON.stringify({ error: { message: 'Provider returned error', metadata: { raw } } }),
-      'temporarily rate-limited upstream',
-    ]),
-    [error('Provider returned error'), 'Provider returned error'],
-    ['<html>Bad gateway</html>', '<html>Bad gateway</html>'],
-    [
-      '<!DOCTYPE html>\n<!--[if lt IE 7]> <html class="ie6"> <![endif]-->\n<title>llm.example | 524: A\n timeout</title>',
-      'llm.example | 524: A timeout',
-    ],
-    ['{}', '{}'],
-    ['', ''],
-  ])('%s', (body, reason) => {
-    expect(readRefusal(body).reason).toBe(reason);
-  });
+it.each([
+  [error('bad key'), 'bad key'],
+  ['{"message":"too long"}', 'too long'],
+  ['{"error":"no such model"}', 'no such model'],
+  ['{"detail":"Not Found"}', 'Not Found'],
+  ['[{"error":{"message":"in a list"}}]', 'in a list'],
+  // open-webui/computer#293
+  ...['temporarily rate-limited upstream', error('temporarily rate-limited upstream')].map((raw) => [
+    JSON.stringify({ error: { message: 'Provider returned error', metadata: { raw } } }),
+    'temporarily rate-limited upstream',
+  ]),
+  [error('Provider returned error'), 'Provider returned error'],
+  ['<html>Bad gateway</html>', '<html>Bad gateway</html>'],
+  [
+    '<!DOCTYPE html>\n<!--[if lt IE 7]> <html class="ie6"> <![endif]-->\n<title>llm.example | 524: A\n timeout</title>',
+    'llm.example | 524: A timeout',
+  ],
+  ['{}', '{}'],
+  ['', ''],
+])('readRefusal: %s', (body, reason) => {
+  expect(readRefusal(body).reason).toBe(reason);
 });
 
 describe('namedPause', () => {

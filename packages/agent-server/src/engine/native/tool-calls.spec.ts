@@ -36,10 +36,8 @@ describe('parseCall', () => {
   });
 });
 
-describe('offeredTool', () => {
-  it('asks for the risk only of calls that a user may have to confirm', () => {
-    expect(offeredTool(tasks, true).inputSchema).toMatchObject({ required: ['security_risk'] });
-    expect(offeredTool(tasks, false).inputSchema).toEqual(tasks.inputSchema);
-    expect(offeredTool(finishTool, true).inputSchema).toEqual(finishTool.inputSchema);
-  });
+it('offeredTool asks for the risk only of calls that a user may have to confirm', () => {
+  expect(offeredTool(tasks, true).inputSchema).toMatchObject({ required: ['security_risk'] });
+  expect(offeredTool(tasks, false).inputSchema).toEqual(tasks.inputSchema);
+  expect(offeredTool(finishTool, true).inputSchema).toEqual(finishTool.inputSchema);
 });

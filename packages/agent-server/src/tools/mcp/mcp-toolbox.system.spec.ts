@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
-import { NEVER_MS } from '../../../test/fakes/memory-engine-host.js';
 import { RemoteMcpServer } from '../../../test/fakes/mcp-servers/remote-mcp-server.js';
+import { toolboxOptions } from '../../../test/fakes/mcp-servers/toolbox-options.js';
 import { until } from '../../../../../test/support/until.js';
 import type { Tool, ToolContext } from '../tool.js';
 import { McpToolbox, type McpToolboxOptions } from './mcp-toolbox.js';
@@ -28,17 +28,8 @@ afterEach(async () => {
   await remote.close();
 });
 
-function options(changes: Partial<McpToolboxOptions> = {}): McpToolboxOptions {
-  return {
-    workingDir: folder(),
-    environment: { PATH: process.env['PATH'] ?? '' },
-    checkUrl: async () => null,
-    wrapper: [],
-    connectTimeoutMs: NEVER_MS,
-    slowAfterMs: NEVER_MS,
-    ...changes,
-  };
-}
+const options = (changes: Partial<McpToolboxOptions> = {}): McpToolboxOptions =>
+  toolboxOptions({ workingDir: folder(), ...changes });
 
 function stdio(env: Record<string, string> = {}): McpServers {
   return { local: { command: process.execPath, args: [STDIO_SERVER], env } };

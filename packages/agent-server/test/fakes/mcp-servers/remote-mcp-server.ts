@@ -66,7 +66,7 @@ async function streamable(
       streams.set(id, transport);
     },
   });
-  await sampleMcpServer({}).connect(transport);
+  await sampleMcpServer().connect(transport);
   await transport.handleRequest(request, response);
 }
 
@@ -86,5 +86,5 @@ async function eventStream(
   }
   const transport = new SSEServerTransport('/messages', response);
   sessions.set(transport.sessionId, transport);
-  await sampleMcpServer({}).connect(transport);
+  await sampleMcpServer().connect(transport);
 }

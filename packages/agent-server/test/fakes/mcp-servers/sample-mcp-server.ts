@@ -1,8 +1,8 @@
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { z } from 'zod';
 
-/** Tools that a test can tell apart: one that answers, one that says no, one that shows the environment, one that dies. */
-export function sampleMcpServer(environment: Record<string, string | undefined>): McpServer {
+/** Tools that a test can tell apart: one that answers, one that says no, one that shows a picture. */
+export function sampleMcpServer(): McpServer {
   const server = new McpServer({ name: 'sample', version: '1.0.0' });
   server.registerTool(
     'add',
@@ -12,9 +12,6 @@ export function sampleMcpServer(environment: Record<string, string | undefined>)
   server.registerTool('refuse', { description: 'Says no.' }, () => ({
     isError: true,
     content: [{ type: 'text', text: 'no' }],
-  }));
-  server.registerTool('environment', { description: 'Names of variables.' }, () => ({
-    content: [{ type: 'text', text: Object.keys(environment).toSorted().join(' ') }],
   }));
   server.registerTool('picture', { description: 'A picture.' }, () => ({
     content: [{ type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' }],

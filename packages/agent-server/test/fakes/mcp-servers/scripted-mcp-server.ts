@@ -15,7 +15,7 @@ export interface SeenMessage {
 /** The result of a request, or the response to it in the test's own words. */
 type Answer = Record<string, unknown> | ((exchange: Exchange) => void | Promise<void>);
 
-interface Exchange {
+export interface Exchange {
   message: SeenMessage;
   request: IncomingMessage;
   response: ServerResponse;

@@ -16,5 +16,4 @@ server.registerTool('shout', { description: 'Loud.', inputSchema: { text: z.stri
 server.registerTool('environment', { description: 'Names of variables.' }, () => ({
   content: [{ type: 'text', text: Object.keys(process.env).toSorted().join(' ') }],
 }));
-server.registerTool('die', { description: 'Ends the server.' }, () => process.exit(1));
 await server.connect(new StdioServerTransport());

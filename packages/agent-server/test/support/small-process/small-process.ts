@@ -8,7 +8,6 @@ export interface Outcome {
   id: number;
   /** Port of an agent server that has started. */
   port: number;
-  /** Why the order was not carried out. */
   failure: string | null;
 }
 
