@@ -7,7 +7,7 @@ import { until } from '../../../test/support/until.js';
 import { PolicySource } from '../src/policy-source.js';
 import { endForbidden } from '../src/tunnel.js';
 import { clientHello } from './support/client-hello.js';
-import { proxyAuthorization, ProxyWorld } from './support/proxy-world.js';
+import { proxyAuthorization, ProxyWorld, requestHead } from './support/proxy-world.js';
 import { CREDENTIAL, denying, injection, PLACEHOLDER, SANDBOX, target } from './support/sample-policy.js';
 
 const ALERT = [21, 3, 3, 0, 2, 2];
@@ -41,11 +41,9 @@ it('whose TLS is opened uses no connection that was made without TLS', async () 
   const authority = `api.example:${plain}`;
   world.allow({ injections: [injection({ hosts: [{ host: 'api.example', port: plain }] })] });
   const socket = connect(world.port, '127.0.0.1');
-  const credential = proxyAuthorization(CREDENTIAL)['Proxy-Authorization'];
-  const head = `Host: ${authority}\r\nProxy-Authorization: ${credential}\r\n\r\n`;
   const answered = async (line: string, end: string): Promise<void> => {
     let answer = '';
-    socket.write(`${line} HTTP/1.1\r\n${head}`);
+    socket.write(`${requestHead(line)}\r\n`);
     while (!answer.endsWith(end)) {
       const [chunk]: Buffer[] = await once(socket, 'data');
       answer += String(chunk);
@@ -190,10 +188,8 @@ describe('a tunnel that is passed through', () => {
     const host = await startSilentHost();
     const hello = clientHello({ names: ['api.example'] });
     const socket = connect(world.port, '127.0.0.1');
-    const authority = `api.example:${host.port}`;
-    const credential = proxyAuthorization(CREDENTIAL)['Proxy-Authorization'];
-    const line = `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Authorization: ${credential}\r\n\r\n`;
-    socket.write(Buffer.concat([Buffer.from(line), hello]));
+    const head = `${requestHead(`CONNECT api.example:${host.port}`)}\r\n`;
+    socket.write(Buffer.concat([Buffer.from(head), hello]));
     await until(() => host.received().length === hello.length);
     expect(host.received()).toEqual(hello);
     socket.destroy();

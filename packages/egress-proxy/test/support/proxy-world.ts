@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import {
+  type ClientRequest,
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
@@ -36,6 +37,8 @@ export interface Received extends Answer {
 
 interface Sent {
   method?: string;
+  /** In place of that of the address. */
+  path?: string;
   headers?: Record<string, string | string[]>;
   body?: string;
   credential?: string | null;
@@ -209,21 +212,20 @@ export class ProxyWorld {
   }
 
   /** One request on a connection that is there. */
-  async over(
-    socket: Duplex,
-    url: string,
-    { method = 'GET', headers = {}, body }: Sent = {},
-  ): Promise<Answer> {
+  async over(socket: Duplex, url: string, sent: Sent = {}): Promise<Answer> {
+    return await answerTo(this.begin(socket, url, sent).end(sent.body));
+  }
+
+  /** One that the test ends itself. What becomes of it is seen by its answer alone. */
+  begin(socket: Duplex, url: string, { method = 'GET', headers = {}, path }: Sent = {}): ClientRequest {
     const { host } = new URL(url);
-    const path = url.slice(url.indexOf(host) + host.length) || '/';
     const sent = request({
       createConnection: () => socket,
       method,
-      path,
+      path: path ?? (url.slice(url.indexOf(host) + host.length) || '/'),
       headers: { Host: host, Connection: 'keep-alive', ...headers },
     });
-    sent.end(body);
-    return await answerTo(sent);
+    return sent.on('error', () => undefined);
   }
 
   /** Bytes as they are; what comes back until the proxy closes. */
@@ -244,6 +246,13 @@ export function proxyAuthorization(credential: string | null, sandbox = SANDBOX)
   return credential === null
     ? {}
     : { 'Proxy-Authorization': `Basic ${Buffer.from(`${sandbox}:${credential}`).toString('base64')}` };
+}
+
+/** The head of `METHOD http://…` or `CONNECT name:port` to the proxy, which may be gone on with. */
+export function requestHead(line: string, credential = CREDENTIAL, sandbox = SANDBOX): string {
+  const host = line.replace(/^\w+ (?:http:\/\/)?([^/]+).*$/, '$1');
+  const { 'Proxy-Authorization': authorization } = proxyAuthorization(credential, sandbox);
+  return `${line} HTTP/1.1\r\nHost: ${host}\r\nProxy-Authorization: ${authorization}\r\n`;
 }
 
 async function answerTo(sent: ReturnType<typeof request>): Promise<Answer> {
