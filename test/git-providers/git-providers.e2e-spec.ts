@@ -1,9 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { SecretCipher } from '@slipway/common/secret-cipher.js';
-import {
-  PROVIDER_TOKEN_ENCRYPTED_COLUMNS,
-  ProviderTokenRepository,
-} from '../../src/git-providers/tokens/provider-token.repository.js';
+import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { startFakeBitbucketDataCenter } from '../fakes/fake-bitbucket-data-center.js';
 import { startFakeGithub } from '../fakes/fake-github.js';
 import { startFakeGitlab } from '../fakes/fake-gitlab.js';
@@ -325,19 +321,6 @@ describe('git-provider tokens', () => {
 
       expect(won.filter(Boolean)).toHaveLength(1);
       expect(await storedToken('gitlab')).toBe(successors[won.indexOf(true)]);
-    });
-
-    it('names the columns that a new key must be applied to', async () => {
-      const cipher = app.app.get(SecretCipher);
-      const [column] = PROVIDER_TOKEN_ENCRYPTED_COLUMNS;
-      const [row] = await app.dataSource.query<Record<string, string>[]>(
-        `SELECT ${column?.keyColumns.join(', ')}, ${column?.column} AS record FROM ${column?.table} WHERE user_id = $1 AND provider = 'github'`,
-        [client.user.id],
-      );
-
-      expect(cipher.decrypt(row?.['record'] ?? '', column?.binding(row ?? {}) ?? '')).toBe(
-        hosts.worlds.github.token,
-      );
     });
   });
 });
