@@ -8,7 +8,7 @@ import { until } from '../../../test/support/until.js';
 import type { EgressPolicy, EgressRules } from '../src/protocol.js';
 import { clientHello } from './support/client-hello.js';
 import { type Answer, ProxyWorld, requestHead } from './support/proxy-world.js';
-import { denying, injection, PLACEHOLDER, SANDBOX, VALUE } from './support/sample-policy.js';
+import { denying, injection, PLACEHOLDER, VALUE } from './support/sample-policy.js';
 import { newAuthority } from '../src/new-authority.js';
 
 let world: ProxyWorld;
@@ -212,11 +212,9 @@ describe('a request in opened TLS', () => {
   });
 
   it('is one request where it is allowed once', async () => {
-    world.allow({
-      layers: [{ ...denying([{ host: 'api.example', port, methods: ['GET'] }]), yieldsOnce: true }],
-      once: [`api.example:${port}`],
-    });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`, [
+      { ...denying([{ host: 'api.example', port, methods: ['GET'] }]), yieldsOnce: true },
+    ]);
     const secure = await world.tls(`api.example:${port}`);
     const ask = async (method: string) => reason(await world.over(secure, `${url}/`, { method }));
     expect([await ask('GET'), await ask('POST'), await ask('POST')]).toEqual([
@@ -227,14 +225,10 @@ describe('a request in opened TLS', () => {
   });
 
   it('is no more than the operator lets pass where it is a connection that is allowed once', async () => {
-    world.allow({
-      layers: [
-        { ...denying([]), yieldsOnce: true },
-        denying([{ host: 'api.example', port, paths: ['/open/*'] }]),
-      ],
-      once: [`api.example:${port}`],
-    });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`, [
+      { ...denying([]), yieldsOnce: true },
+      denying([{ host: 'api.example', port, paths: ['/open/*'] }]),
+    ]);
     const secure = await world.tls(`api.example:${port}`);
     const ask = async (path: string) => reason(await world.over(secure, `${url}${path}`));
     expect([await ask('/open/a'), await ask('/other'), await ask('/open/b')]).toEqual([
@@ -245,11 +239,10 @@ describe('a request in opened TLS', () => {
   });
 
   it('carries no credential of a stranger past the operator where it is allowed once', async () => {
-    world.allow({
-      layers: [{ ...denying([]), yieldsOnce: true }, denying([{ host: 'api.example', port, isOwn: true }])],
-      once: [`api.example:${port}`],
-    });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`, [
+      { ...denying([]), yieldsOnce: true },
+      denying([{ host: 'api.example', port, isOwn: true }]),
+    ]);
     const secure = await world.tls(`api.example:${port}`);
     const ask = async (headers = {}) => reason(await world.over(secure, `${url}/`, { headers }));
     expect([await ask(), await ask({ Authorization: 'Bearer foreign' })]).toEqual([

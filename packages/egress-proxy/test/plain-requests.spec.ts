@@ -395,20 +395,17 @@ it('takes no session of a stranger to a host that is open for own credentials al
 
 describe('allowed once', () => {
   it('lets one request pass, and uses nothing up where the rules let it', async () => {
-    const once = [`api.example:${port}`];
-    world.allow({ layers: [{ ...denying([]), yieldsOnce: true }], once });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`);
     const statuses = [(await world.http(`${host}/`)).status, (await world.http(`${host}/`)).status];
     expect(statuses).toEqual([200, 403]);
     world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
-    world.allow({ once });
+    world.allow({ once: [`api.example:${port}`] });
     expect((await world.http(`${host}/`)).status).toBe(200);
     expect(world.service.allowedOnce.size).toBe(1);
   });
 
   it('lets nothing pass that the operator refuses, and uses nothing up for it', async () => {
-    world.allow({ layers: [denying([])], once: [`api.example:${port}`] });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`, [denying([])]);
     expect((await world.http(`${host}/`)).status).toBe(403);
     expect(world.service.allowedOnce.size).toBe(1);
   });

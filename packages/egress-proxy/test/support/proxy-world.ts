@@ -16,10 +16,10 @@ import { namedTlsServer } from '../../../../test/support/named-tls-server.js';
 import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 import type { ConnectionLimits } from '../../src/client-connections.js';
 import { EgressProxy } from '../../src/egress-proxy.js';
-import type { EgressPolicy, ReportedRequest } from '../../src/protocol.js';
+import type { EgressPolicy, EgressRules, ReportedRequest } from '../../src/protocol.js';
 import { HttpServiceConnection } from '../../src/service-connection.js';
 import { FakeEgressService, KEY } from './fake-egress-service.js';
-import { CREDENTIAL, SANDBOX, samplePolicy } from './sample-policy.js';
+import { CREDENTIAL, denying, SANDBOX, samplePolicy } from './sample-policy.js';
 import { newAuthority } from '../../src/new-authority.js';
 
 export interface Answer {
@@ -101,6 +101,12 @@ export class ProxyWorld {
       credential,
       samplePolicy({ networks: ['127.0.0.0/8'], authority: this.authority, ...changes }),
     );
+  }
+
+  /** Rules that refuse all, and an owner who allows one request or tunnel to there. */
+  allowOnce(authority: string, layers: EgressRules[] = [{ ...denying([]), yieldsOnce: true }]): void {
+    this.allow({ layers, once: [authority] });
+    this.service.allowedOnce.add(`${SANDBOX} ${authority}`);
   }
 
   /** A host that speaks plain HTTP; answers its port. */
