@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { pageOf } from './fake-change-requests.js';
 import { followedOf } from './fake-followed.js';
-import type { FakeChangeRequest, FakeCheck, FakeComment } from './fake-world.js';
+import type { FakeChangeRequest, FakeCheck, FakeComment, FakeIssue, FakeWorld } from './fake-world.js';
 
 /** What GitHub calls when something happens, as its settings name it. */
 export interface GithubWebhook {
@@ -85,6 +85,24 @@ export function commentDelivery(change: FakeChangeRequest, comment: FakeComment)
           ...common(change.repository, author),
         },
       };
+}
+
+/** `issues`, as a user puts a label on one. */
+export function issueLabeledDelivery(
+  world: FakeWorld,
+  { repository, number, title }: FakeIssue,
+  label: string,
+): GithubDelivery {
+  const { login } = world.user;
+  return {
+    event: 'issues',
+    payload: {
+      action: 'labeled',
+      label: { name: label },
+      issue: { number, title, body: '', labels: [{ name: label }], user: { login } },
+      ...common(repository, login),
+    },
+  };
 }
 
 function pull(change: FakeChangeRequest) {
