@@ -1,18 +1,51 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
+import { startFakeBitbucketDataCenter } from '../fakes/fake-bitbucket-data-center.js';
+import { startFakeGithub } from '../fakes/fake-github.js';
+import { startFakeGitlab } from '../fakes/fake-gitlab.js';
+import { FakeServer } from '../fakes/fake-server.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { presentedSecret } from '../support/presented-secret.js';
 import { TokensClient } from '../support/tokens-client.js';
-import { useGitHosts } from '../support/use-git-hosts.js';
+import { untilBlocked } from '../support/until-blocked.js';
 
 const STORED = { message: 'Git providers stored' };
 
 describe('git-provider tokens', () => {
+  const ghes = { ...sampleWorld(), token: 'ghp_enterprise-4217token' };
+  const gitlabWorld = { ...sampleWorld(), token: 'glpat-selfmanaged-4217token' };
+  const dataCenterWorld = { ...sampleWorld(), token: 'datacenter-4217token', issues: [] };
+  let hosts: GitHosts;
+  let enterprise: FakeServer;
+  let selfManaged: FakeServer;
+  let dataCenter: FakeServer;
+  /** Not allowlisted. */
+  let foreign: FakeServer;
+  let app: TestApp;
   let client: TokensClient;
 
-  const { hosts, app } = useGitHosts();
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    enterprise = await startFakeGithub(ghes);
+    selfManaged = await startFakeGitlab(gitlabWorld);
+    dataCenter = await startFakeBitbucketDataCenter(dataCenterWorld, { contextPath: '/git' });
+    foreign = await FakeServer.start(() => ({ body: {} }));
+    app = await createTestApp({
+      ...hosts.environment,
+      GIT_HOST_ALLOWLIST: [enterprise.origin, selfManaged.origin, dataCenter.origin].join(', '),
+    });
+  });
 
   beforeEach(async () => {
     hosts.clearFaults();
     client = new TokensClient(app, await app.createUser());
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await Promise.all([hosts, enterprise, selfManaged, dataCenter, foreign].map((server) => server.close()));
   });
 
   const requestCount = (): number =>
@@ -25,7 +58,11 @@ describe('git-provider tokens', () => {
   };
 
   describe('storing', () => {
-    it.each([{ provider_tokens: null }, { something: 'else' }])('changes nothing for %j', async (body) => {
+    it.each([
+      { provider_tokens: null },
+      { something: 'else' },
+      { provider_tokens: { github: {}, gitlab: { token: '  ', host: ' ' } } },
+    ])('changes nothing for %j', async (body) => {
       await storeAll();
       const before = await client.rows();
 
@@ -76,17 +113,6 @@ describe('git-provider tokens', () => {
       );
 
       await expect(other.stored()).rejects.toThrow('does not decrypt');
-    });
-
-    it('keeps the stored token for a blank one, without asking its provider', async () => {
-      await storeAll();
-      const before = await client.rows();
-
-      const response = await client.postTokens({ github: {}, gitlab: { token: '  ', host: ' ' } });
-
-      expect([response.status, response.body]).toEqual([200, STORED]);
-      expect(await client.rows()).toEqual(before);
-      expect(requestCount()).toBe(0);
     });
 
     it('takes a new account id beside a blank token', async () => {
@@ -186,6 +212,115 @@ describe('git-provider tokens', () => {
         type: 'value_error',
       });
       expect(await client.rows()).toEqual([]);
+    });
+  });
+
+  describe('at hosts of their own', () => {
+    beforeEach(() => {
+      for (const server of [enterprise, selfManaged, dataCenter, foreign]) {
+        server.clearFaults();
+        server.requests.length = 0;
+      }
+    });
+
+    const everywhere = (): string[] =>
+      Object.entries({ ...hosts, enterprise, selfManaged, dataCenter, foreign })
+        .filter((entry): entry is [string, FakeServer] => entry[1] instanceof FakeServer)
+        .flatMap(([name, server]) => server.requests.map((request) => `${name} ${presentedSecret(request)}`));
+
+    it.each([
+      ['github', 'enterprise', () => enterprise.origin, ghes.token],
+      ['gitlab', 'selfManaged', () => selfManaged.origin, gitlabWorld.token],
+      ['bitbucket', 'dataCenter', () => `${dataCenter.origin}/git`, dataCenterWorld.token],
+    ] as const)(
+      'shows a token of %s to the host it came with only: %s',
+      async (provider, server, host, token) => {
+        const response = await client.postTokens({ [provider]: { token, host: `${host()}/` } });
+
+        expect([response.status, response.body]).toEqual([200, STORED]);
+        expect(await client.stored()).toEqual([
+          expect.objectContaining({ provider, token, host: host(), verified: true }),
+        ]);
+        expect(everywhere()).toEqual([`${server} ${token}`]);
+      },
+    );
+
+    it.each([
+      ['to an allowed host', () => enterprise.origin],
+      ['to a foreign host', () => foreign.origin],
+    ])('never sends a stored token %s', async (_title, host) => {
+      const { token } = hosts.worlds.github;
+      await client.postTokens({ github: { token } });
+      hosts.clearFaults();
+
+      const response = await client.postTokens({ github: { token: '', host: host() } });
+
+      expect(response.status).toBe(422);
+      expect(response.body.detail).toEqual([
+        { loc: ['body', 'provider_tokens', 'github', 'host'], type: 'value_error', msg: expect.any(String) },
+      ]);
+      expect(await client.stored()).toEqual([expect.objectContaining({ token, host: null })]);
+      expect(everywhere()).toEqual([]);
+    });
+  });
+
+  describe('in their repository', () => {
+    let repository: ProviderTokenRepository;
+
+    beforeEach(async () => {
+      repository = app.app.get(ProviderTokenRepository);
+      await client.post(hosts.tokens);
+    });
+
+    const storedToken = async (provider: string): Promise<string | undefined> =>
+      (await client.stored()).find((credential) => credential.provider === provider)?.token;
+
+    it('lists the hosts', async () => {
+      expect([...(await repository.hosts(client.user.id))]).toEqual([
+        ['github', null],
+        ['gitlab', null],
+        ['bitbucket', null],
+      ]);
+    });
+
+    it('puts the successor in the place of a token', async () => {
+      const { token } = hosts.worlds.gitlab;
+
+      expect(await repository.replaceToken(client.user.id, 'gitlab', token, 'successor')).toBe(true);
+
+      expect(await storedToken('gitlab')).toBe('successor');
+      expect(await storedToken('github')).toBe(hosts.worlds.github.token);
+    });
+
+    it('does not bring back a token that was replaced or removed', async () => {
+      const { token } = hosts.worlds.gitlab;
+      expect(await repository.replaceToken(client.user.id, 'gitlab', 'an older one', 'successor')).toBe(
+        false,
+      );
+      expect(await storedToken('gitlab')).toBe(token);
+
+      await client.postTokens({ gitlab: null });
+      expect(await repository.replaceToken(client.user.id, 'gitlab', token, 'successor')).toBe(false);
+      expect(await client.storedProviders()).toEqual(['github', 'bitbucket']);
+    });
+
+    it('lets one of several successors of the same token win', async () => {
+      const { token } = hosts.worlds.gitlab;
+      const successors = ['a', 'b', 'c'];
+      let replacing: Promise<boolean[]> = Promise.resolve([]);
+      await app.dataSource.transaction(async (manager) => {
+        // With the row locked all of them are under way before the first can write.
+        await manager.query('SELECT 1 FROM provider_tokens WHERE user_id = $1 FOR UPDATE', [client.user.id]);
+        replacing = Promise.all(
+          successors.map((successor) => repository.replaceToken(client.user.id, 'gitlab', token, successor)),
+        );
+        await untilBlocked(app.dataSource, successors.length);
+      });
+
+      const won = await replacing;
+
+      expect(won.filter(Boolean)).toHaveLength(1);
+      expect(await storedToken('gitlab')).toBe(successors[won.indexOf(true)]);
     });
   });
 });

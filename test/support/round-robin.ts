@@ -7,7 +7,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { startListening } from './start-listening.js';
+import { startListening, stopServer } from './start-listening.js';
 import { until } from './until.js';
 
 /** The pace of a Kubernetes endpoint controller whose readiness probes are set to be quick. */
@@ -109,11 +109,8 @@ export class RoundRobin {
 
   async close(): Promise<void> {
     this.#backends.splice(0).forEach((backend) => backend.close());
-    this.#server.closeAllConnections();
     this.#sockets.forEach((socket) => socket.destroy());
-    await new Promise<void>((resolve) => {
-      this.#server.close(() => resolve());
-    });
+    await stopServer(this.#server);
   }
 
   /** The replicas that are ready, beginning with the one whose turn it is. */

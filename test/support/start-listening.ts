@@ -1,4 +1,4 @@
-import type { Server as HttpServer } from 'node:http';
+import { Server as HttpServer } from 'node:http';
 import type { Server } from 'node:net';
 
 /** Starts a server, on any free port and on loopback unless something else is said, and answers the port. */
@@ -14,9 +14,11 @@ export async function startListening(server: Server, port = 0, host = '127.0.0.1
   return address.port;
 }
 
-/** Ends a server with all of its connections. */
-export async function stopServer(server: HttpServer): Promise<void> {
-  server.closeAllConnections();
+/** Ends a server, with the connections of its requests. */
+export async function stopServer(server: Server): Promise<void> {
+  if (server instanceof HttpServer) {
+    server.closeAllConnections();
+  }
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
   });

@@ -3,8 +3,10 @@ import { expect, it } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { Locator } from 'playwright-core';
 import type { Demo } from '../../../demo/start-demo.js';
+import { apiOf } from './api-of.js';
 import type { Visitor } from './visitor.js';
 
+const AUTOMATIONS = '/api/automation/v1';
 /** The model waits in the middle of it, until it is stopped. */
 export const SLOW = 'Wait until you are stopped.';
 /** How the model begins to answer everything else. */
@@ -94,13 +96,8 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await page().goBack();
     await page().getByText('Edit what it does, and when').click();
     expect(await form('Automation').getByLabel('Schedule').inputValue()).toBe('0 9 * * 1-5');
-    const { url, apiKey } = world().demo;
-    await fetch(`${url}/api/automation/v1/${page().url().split('/').at(-1)}`, {
-      method: 'PATCH',
-      headers: { 'X-Session-API-Key': apiKey, 'Content-Type': 'application/json' },
-      body: JSON.stringify({
-        trigger: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Paris' },
-      }),
+    await apiOf(world().demo).send('PATCH', `${AUTOMATIONS}/${page().url().split('/').at(-1)}`, {
+      trigger: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Paris' },
     });
     await page().getByText('(Europe/Paris)').waitFor();
     await fill({ Prompt: SLOW });
@@ -183,7 +180,7 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await saveAutomation();
     await page().getByText('GitLab: issues.labeled').waitFor();
     await world().nadia.expectSound();
-    const [newest] = jsonList(await asked(world().demo, ''), 'automations');
+    const [newest] = jsonList(await apiOf(world().demo).get(AUTOMATIONS), 'automations');
 
     expect(newest).toMatchObject({
       name: 'Checks',
@@ -212,9 +209,10 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
   });
 
   it('links the event of a run, and quotes what strangers wrote', async () => {
-    const [hook] = jsonList(await asked(world().demo, '/webhooks'), 'webhooks');
-    const rotated = await asked(world().demo, `/webhooks/${jsonText(hook, 'id')}/rotate-secret`, {});
-    await asked(world().demo, '/preset/prompt', {
+    const api = apiOf(world().demo);
+    const [hook] = jsonList(await api.get(`${AUTOMATIONS}/webhooks`), 'webhooks');
+    const rotated = await api.post(`${AUTOMATIONS}/webhooks/${jsonText(hook, 'id')}/rotate-secret`);
+    await api.post(`${AUTOMATIONS}/preset/prompt`, {
       name: 'By label',
       prompt: 'Before.\n{{ event.issue.body }}\nAfter.',
       trigger: { type: 'event', source: 'github', on: 'issues.labeled', from: 'anyone' },
@@ -244,15 +242,4 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     expect(await log().locator('.item.user').innerText()).not.toContain('written by strangers');
     await world().nadia.expectSound();
   });
-}
-
-/** What the API answers to a question, or to a request with a body. */
-async function asked({ url, apiKey }: Demo, address: string, body?: object): Promise<unknown> {
-  const response = await fetch(`${url}/api/automation/v1${address}`, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: { 'X-Session-API-Key': apiKey, 'Content-Type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  expect(response.status).toBeLessThan(300);
-  return await response.json();
 }

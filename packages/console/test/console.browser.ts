@@ -4,6 +4,7 @@ import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { type Demo, startDemo } from '../../../demo/start-demo.js';
 import { FakeBrowser } from '../../../test/fakes/fake-push-service.js';
 import { until } from '../../../test/support/until.js';
+import { apiOf } from './api-of.js';
 import { startAtTerminal } from './terminal-service.js';
 import { startBrowser, Visitor } from './visitor.js';
 
@@ -315,7 +316,7 @@ describe('the console', () => {
     const dialog = nadia.page.getByRole('dialog', { name: 'Your new key' });
     const key = await dialog.locator('code').innerText();
     const statusOfKey = async (method = 'GET'): Promise<number> =>
-      (await fetch(`${demo.url}/api/v1/api-keys`, { method, headers: { 'X-Session-API-Key': key } })).status;
+      (await apiOf(demo, key).send(method, '/api/v1/api-keys')).status;
     expect([await statusOfKey(), await statusOfKey('POST')]).toEqual([200, 403]);
     await nadia.expectSound();
     await nadia.allow('clipboard-read', 'clipboard-write');
@@ -402,10 +403,7 @@ describe('the console', () => {
     await kinds.getByRole('button', { name: 'Save' }).click();
     await kinds.getByText('Saved for this browser.').waitFor();
     await away.expectSound();
-    const listed = async (): Promise<unknown> => {
-      const headers = { 'X-Session-API-Key': demo.apiKey };
-      return (await fetch(`${demo.url}/api/v1/push/subscriptions`, { headers })).json();
-    };
+    const listed = (): Promise<unknown> => apiOf(demo).get('/api/v1/push/subscriptions');
     expect(await listed()).toMatchObject([{ kinds: ['waiting', 'failed'] }]);
     await page.reload();
     await kinds.getByLabel('An agent waits for me').and(page.locator(':checked')).waitFor();
@@ -952,10 +950,8 @@ describe('the console', () => {
     const key = await page.getByRole('dialog').locator('code').innerText();
     await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click();
     await bo.getByText('May read', { exact: true }).waitFor();
-    const statusOf = async (method: string): Promise<number> => {
-      const headers = { 'X-Session-API-Key': key };
-      return (await fetch(`${demo.url}/api/v1/api-keys`, { method, headers })).status;
-    };
+    const statusOf = async (method: string): Promise<number> =>
+      (await apiOf(demo, key).send(method, '/api/v1/api-keys')).status;
     expect([await statusOf('GET'), await statusOf('POST')]).toEqual([200, 403]);
 
     const guest = await Visitor.come(browser, demo.url);
@@ -987,17 +983,13 @@ describe('the console', () => {
   });
 
   it('offers nobody what the service refuses', async () => {
-    const headers = { 'X-Session-API-Key': demo.apiKey, 'Content-Type': 'application/json' };
-    const ask = async (method: string, path: string, body?: object): Promise<unknown> => {
-      const answer = await fetch(`${demo.url}${path}`, { method, headers, body: JSON.stringify(body) });
-      return await answer.json();
-    };
-    const [user] = jsonList(await ask('GET', '/api/v1/users?email__eq=bo@quayside.example'), 'items');
-    const [organization] = jsonList(await ask('GET', '/api/organizations'), 'items');
+    const api = apiOf(demo);
+    const [user] = jsonList(await api.get('/api/v1/users?email__eq=bo@quayside.example'), 'items');
+    const [organization] = jsonList(await api.get('/api/organizations'), 'items');
     const id = jsonText(user, 'id') ?? '';
     const as = async (role: string, scopes: string[]): Promise<Visitor> => {
-      await ask('PATCH', `/api/organizations/${jsonText(organization, 'id')}/members/${id}`, { role });
-      const key = await ask('POST', '/api/v1/api-keys', { name: role, user_id: id, scopes });
+      await api.send('PATCH', `/api/organizations/${jsonText(organization, 'id')}/members/${id}`, { role });
+      const key = await api.post('/api/v1/api-keys', { name: role, user_id: id, scopes });
       const bo = await Visitor.come(browser, demo.url);
       await bo.signIn(jsonText(key, 'key') ?? '');
       return bo;
@@ -1030,11 +1022,9 @@ describe('the console', () => {
 
   it('shares settings with all users, who see whose they are', async () => {
     const { page } = nadia;
-    const headers = { 'X-Session-API-Key': demo.apiKey, 'Content-Type': 'application/json' };
-    const found = await fetch(`${demo.url}/api/v1/users?email__eq=bo@quayside.example`, { headers });
-    const [user] = jsonList(await found.json(), 'items');
-    const body = JSON.stringify({ name: 'of the test', user_id: jsonText(user, 'id') });
-    const made = await fetch(`${demo.url}/api/v1/api-keys`, { method: 'POST', headers, body });
+    const api = apiOf(demo);
+    const [user] = jsonList(await api.get('/api/v1/users?email__eq=bo@quayside.example'), 'items');
+    const made = await api.post('/api/v1/api-keys', { name: 'of the test', user_id: jsonText(user, 'id') });
     await page.reload();
     await form('Shared agent settings').getByLabel('Step limit').fill('77');
     await form('Shared agent settings').getByRole('button', { name: 'Save' }).click();
@@ -1051,7 +1041,7 @@ describe('the console', () => {
     await nadia.shoot('shared-settings');
 
     const bo = await Visitor.come(browser, demo.url);
-    await bo.signIn(jsonText(await made.json(), 'key') ?? '');
+    await bo.signIn(jsonText(made, 'key') ?? '');
     await bo.open('Settings');
     const agent = bo.page.getByRole('form', { name: 'Agent', exact: true });
     const ofBo = (text: string): Locator =>

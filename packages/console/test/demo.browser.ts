@@ -6,7 +6,9 @@ import { tellAutomation } from '../../../demo/automations-story.js';
 import { type Demo, startDemo } from '../../../demo/start-demo.js';
 import { tellModel, tellTokens } from '../../../demo/story.js';
 import { Storyteller } from '../../../demo/storyteller.js';
+import type { ApiClient } from '../../../test/system/journeys/support/api-client.js';
 import { until } from '../../../test/support/until.js';
+import { apiOf } from './api-of.js';
 import { startBrowser, Visitor } from './visitor.js';
 
 const TASKS = 15;
@@ -29,13 +31,9 @@ describe('the world of the demo', () => {
   let nadia: Visitor;
   let tasks: Task[];
 
-  async function read(address: string): Promise<unknown> {
-    const headers = { 'X-Session-API-Key': demo.nadia.apiKey };
-    return await (await fetch(`${demo.url}${address}`, { headers })).json();
-  }
-
+  const api = (): ApiClient => apiOf(demo, demo.nadia.apiKey);
   const conversations = async (): Promise<unknown[]> =>
-    jsonList(await read('/api/v1/app-conversations/search?limit=100'), 'items');
+    jsonList(await api().get('/api/v1/app-conversations/search?limit=100'), 'items');
   const followOf = (conversation: unknown): string => jsonText(conversation, 'follow', 'state') ?? '';
   const changes = () => Object.values(demo.worlds).flatMap(({ changeRequests }) => changeRequests);
 
@@ -85,7 +83,7 @@ describe('the world of the demo', () => {
 
   // Before the automation runs: a pull request of its own is a task too while its check fails.
   it('has a button for every task', async () => {
-    tasks = (await read('/api/user/suggested-tasks')) as Task[];
+    tasks = (await api().get('/api/user/suggested-tasks')) as Task[];
     await nadia.open('Work');
     await nadia.page.getByRole('button', { name: 'Start', exact: true }).first().waitFor();
     expect(await nadia.page.getByRole('button', { name: 'Start', exact: true }).count()).toBe(TASKS);
@@ -153,12 +151,7 @@ describe('the world of the demo', () => {
 
   it('does a task once more', async () => {
     const suggested = tasks.find(({ task_type: kind }) => kind === 'OPEN_ISSUE');
-    const started = await fetch(`${demo.url}/api/v1/app-conversations`, {
-      method: 'POST',
-      headers: { 'X-Session-API-Key': demo.nadia.apiKey, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ suggested_task: suggested }),
-    });
-    expect(started.status).toBe(200);
+    await api().start({ suggested_task: suggested });
     const again: unknown[] = [];
     await until(async () => {
       const all = await conversations();

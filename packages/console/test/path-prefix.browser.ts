@@ -8,6 +8,7 @@ import type { Browser } from 'playwright-core';
 import { type Demo, startDemo } from '../../../demo/start-demo.js';
 import { reservedPort } from '../../../test/support/reserved-port.js';
 import { until } from '../../../test/support/until.js';
+import { apiOf } from './api-of.js';
 import { startBrowser, Visitor } from './visitor.js';
 
 const PREFIX = '/slipway';
@@ -70,12 +71,7 @@ describe('the console below a path', () => {
     const script = () => ({ kind: 'answer', text: ANSWER, pace }) as const;
     [demo, browser] = await Promise.all([startDemo({ script, environment }), startBrowser()]);
     const llm = { llm_model: 'openai/scripted', llm_base_url: demo.modelUrl, llm_api_key: 'sk-demo' };
-    const { status } = await fetch(`${demo.url}/api/v1/settings`, {
-      method: 'POST',
-      headers: { 'X-Session-API-Key': demo.apiKey, 'Content-Type': 'application/json' },
-      body: JSON.stringify(llm),
-    });
-    expect(status).toBe(200);
+    await apiOf(demo).post('/api/v1/settings', llm);
   });
 
   afterEach(async () => {

@@ -5,6 +5,7 @@ import { type Demo, startDemo } from '../../../demo/start-demo.js';
 import { call } from '../../agent-server/test/fakes/scripted-llm.answers.js';
 import { FakeOidcIssuer } from '../../../test/fakes/fake-oidc-issuer.js';
 import { until } from '../../../test/support/until.js';
+import { apiOf } from './api-of.js';
 import { startBrowser, Visitor } from './visitor.js';
 
 interface DeviceCodes {
@@ -61,18 +62,13 @@ describe('signing in by the identity provider', () => {
     visitor.forgetHosts();
   }
 
-  /** What a key is answered. */
-  async function asked(key: string, path: string, body?: object): Promise<{ status: number; code?: string }> {
-    const headers = { 'X-Session-API-Key': key, 'Content-Type': 'application/json' };
-    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
-    const answer = await fetch(`${demo.url}${path}`, { headers, ...sent });
-    return { status: answer.status, code: jsonText(await answer.json(), 'code') ?? '' };
+  async function statusOf(key: string): Promise<number> {
+    return (await apiOf(demo, key).send('GET', '/api/v1/app-conversations/search')).status;
   }
 
   async function sandboxStates(): Promise<(string | null)[]> {
-    const headers = { 'X-Session-API-Key': demo.apiKey };
-    const found = await fetch(`${demo.url}/api/v1/sandboxes/search?all=true`, { headers });
-    return jsonList(await found.json(), 'items').map((sandbox) => jsonText(sandbox, 'status'));
+    const found = await apiOf(demo).get('/api/v1/sandboxes/search?all=true');
+    return jsonList(found, 'items').map((sandbox) => jsonText(sandbox, 'status'));
   }
 
   async function confirm({ page }: Visitor, name: string): Promise<void> {
@@ -100,11 +96,9 @@ describe('signing in by the identity provider', () => {
     await form(bob, 'Key').getByRole('button', { name: 'Create key' }).click();
     const key = await bob.page.getByRole('dialog').locator('code').innerText();
     await bob.page.getByRole('dialog').getByRole('button', { name: 'Done' }).click();
-    expect(await asked(key, '/api/v1/app-conversations', { initial_message: null })).toEqual({
-      status: 403,
-      code: 'insufficient_scope',
-    });
-    expect((await asked(key, '/api/v1/app-conversations/search')).status).toBe(200);
+    const start = await apiOf(demo, key).send('POST', '/api/v1/app-conversations', { initial_message: null });
+    expect(start).toMatchObject({ status: 403, body: { code: 'insufficient_scope' } });
+    expect(await statusOf(key)).toBe(200);
 
     await bob.open('Conversations');
     await bob.page.getByText('New conversation', { exact: true }).click();
@@ -149,7 +143,7 @@ describe('signing in by the identity provider', () => {
     await bob.page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
     await signIn(bob, 'bob', 'dev');
     await bob.page.getByText('Your user is disabled here').waitFor();
-    expect((await asked(key, '/api/v1/app-conversations/search')).status).toBe(401);
+    expect(await statusOf(key)).toBe(401);
     await row.getByRole('button', { name: 'Enable' }).waitFor();
     await until(async () => (await sandboxStates()).join() === 'PAUSED');
 
@@ -202,7 +196,7 @@ describe('signing in by the identity provider', () => {
     const body = new URLSearchParams({ device_code: device.device_code });
     const given = await fetch(`${url}/oauth/device/token`, { method: 'POST', body });
     const key = jsonText(await given.json(), 'access_token') ?? '';
-    expect((await asked(key, '/api/v1/app-conversations/search')).status).toBe(200);
+    expect(await statusOf(key)).toBe(200);
 
     await cy.open('Settings');
     const devices = cy.page.getByRole('list', { name: 'Devices' });
@@ -211,7 +205,7 @@ describe('signing in by the identity provider', () => {
     await devices.getByRole('button', { name: 'Revoke' }).click();
     await confirm(cy, 'Revoke');
     await cy.page.getByText('No device is let in.').waitFor();
-    await until(async () => (await asked(key, '/api/v1/app-conversations/search')).status === 401);
+    await until(async () => (await statusOf(key)) === 401);
     await cy.leave();
   });
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { jsonList, jsonText } from '@slipway/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { DEMO_REPOSITORY } from '../../../demo/demo-world.js';
 import { type Demo, startDemo } from '../../../demo/start-demo.js';
 import { RemoteMcpServer } from '../../agent-server/test/fakes/mcp-servers/remote-mcp-server.js';
@@ -13,6 +13,7 @@ import type { ChatRequest } from '../../agent-server/test/fakes/scripted-llm.js'
 import { reservedPort } from '../../../test/support/reserved-port.js';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
+import { apiOf } from './api-of.js';
 import { ANSWER, automationsJourney, SLOW } from './automations.journey.js';
 import { startBrowser, Visitor } from './visitor.js';
 
@@ -84,28 +85,17 @@ describe('the console at work', () => {
   const log = (): Locator => nadia.page.getByRole('log');
   const form = (name: string): Locator => nadia.page.getByRole('form', { name, exact: true });
 
-  async function send<T>(key: string, address: string, body?: unknown): Promise<T> {
-    const response = await fetch(`${demo.url}${address}`, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: { 'X-Session-API-Key': key, 'Content-Type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    expect(response.status).toBeLessThan(300);
-    return (await response.json()) as T;
-  }
-
   /** Starts it over the API, and returns its page's address. */
   async function started(key: string, text: string, more: Record<string, unknown> = {}): Promise<string> {
     const message = { content: [{ type: 'text', text }], run: true };
-    const task = await send(key, '/api/v1/app-conversations', { initial_message: message, ...more });
-    let id: string | null = null;
-    await until(async () => {
-      const tasks = await send(key, `/api/v1/app-conversations/start-tasks?ids=${jsonText(task, 'id')}`);
-      const [now] = jsonList(tasks);
-      id = jsonText(now, 'status') === 'READY' ? jsonText(now, 'app_conversation_id') : null;
-      return id !== null;
-    });
+    const { id } = await apiOf(demo, key).started({ initial_message: message, ...more });
     return `/console/conversations/${id}`;
+  }
+
+  async function keyOfNew(email: string): Promise<string> {
+    const user = await apiOf(demo).post('/api/v1/users', { email });
+    const issued = { name: 'laptop', user_id: jsonText(user, 'id') };
+    return jsonText(await apiOf(demo).post('/api/v1/api-keys', issued), 'key') ?? '';
   }
 
   async function tell(text: string): Promise<void> {
@@ -146,9 +136,9 @@ describe('the console at work', () => {
     [demo, browser] = await Promise.all([startDemo(world), startBrowser()]);
     hookUrl = `${hook}/slipway`;
     const { token } = demo.worlds.github;
-    await send(demo.apiKey, '/api/v1/secrets/git-providers', { provider_tokens: { github: { token } } });
+    await apiOf(demo).post('/api/v1/secrets/git-providers', { provider_tokens: { github: { token } } });
     const llm = { llm_model: 'openai/scripted', llm_base_url: demo.modelUrl, llm_api_key: 'sk-demo' };
-    await send(demo.apiKey, '/api/v1/settings', llm);
+    await apiOf(demo).post('/api/v1/settings', llm);
     nadia = await Visitor.come(browser, demo.url);
     await nadia.signIn(demo.apiKey);
   });
@@ -358,7 +348,7 @@ describe('the console at work', () => {
 
   it('keeps a start that failed with its reason, and tries it again', async () => {
     const text = 'Look for what is not there.';
-    await send(demo.apiKey, '/api/v1/app-conversations', {
+    await apiOf(demo).start({
       initial_message: { content: [{ type: 'text', text }], run: true },
       selected_repository: 'quayside/nowhere',
       git_provider: 'github',
@@ -495,11 +485,8 @@ describe('the console at work', () => {
   });
 
   it('keeps two users apart, and ends the session of one whose key is revoked', async () => {
-    const headers = demo.apiKey;
-    const user = await send(headers, '/api/v1/users', { email: 'bo@quayside.example' });
-    const issued = await send(headers, '/api/v1/api-keys', { name: 'laptop', user_id: jsonText(user, 'id') });
-    const key = jsonText(issued, 'key') ?? '';
-    await send(key, '/api/v1/settings', {
+    const key = await keyOfNew('bo@quayside.example');
+    await apiOf(demo, key).post('/api/v1/settings', {
       llm_model: 'openai/scripted',
       llm_base_url: demo.modelUrl,
       llm_api_key: 'sk-bo',
@@ -541,11 +528,7 @@ describe('the console at work', () => {
   });
 
   it('removes a user when the address is typed, and hands the work over', async () => {
-    const user = await send(demo.apiKey, '/api/v1/users', { email: 'cy@quayside.example' });
-    const issued = await send(demo.apiKey, '/api/v1/api-keys', {
-      name: 'laptop',
-      user_id: jsonText(user, 'id'),
-    });
+    const key = await keyOfNew('cy@quayside.example');
     await nadia.page.reload();
     const row = nadia.page.getByRole('listitem').filter({ hasText: 'bo@quayside.example' });
     await row.getByRole('button', { name: 'Keys' }).click();
@@ -566,7 +549,7 @@ describe('the console at work', () => {
     await nadia.expectSound();
 
     const cy = await Visitor.come(browser, demo.url);
-    await cy.signIn(jsonText(issued, 'key') ?? '');
+    await cy.signIn(key);
     await cy.page.goto(address);
     await cy.page.getByRole('log').getByText(ANSWER).waitFor();
     await cy.open('Settings');

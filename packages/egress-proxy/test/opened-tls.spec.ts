@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import { request, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { Server as HttpsServer } from 'node:https';
 import { type WebSocket as ServerSocket, WebSocket, WebSocketServer } from 'ws';
 import { until } from '../../../test/support/until.js';
-import { type EgressPolicy } from '../src/protocol.js';
+import type { EgressPolicy, EgressRules } from '../src/protocol.js';
 import { clientHello } from './support/client-hello.js';
-import { type Answer, ProxyWorld, proxyAuthorization } from './support/proxy-world.js';
-import { CREDENTIAL, denying, injection, PLACEHOLDER, SANDBOX, VALUE } from './support/sample-policy.js';
+import { type Answer, ProxyWorld, requestHead } from './support/proxy-world.js';
+import { denying, injection, PLACEHOLDER, VALUE } from './support/sample-policy.js';
 import { newAuthority } from '../src/new-authority.js';
 
 let world: ProxyWorld;
@@ -181,49 +181,12 @@ describe('a credential', () => {
 });
 
 describe('a request in opened TLS', () => {
-  it.each<[string, Partial<EgressPolicy>, string, string, string | number]>([
-    [
-      'a method',
-      { layers: [denying([{ host: 'api.example', methods: ['GET'] }])] },
-      'POST',
-      '/',
-      'denied; reason=method',
-    ],
-    [
-      'a path',
-      { layers: [denying([{ host: 'api.example', paths: ['/own/*'] }])] },
-      'GET',
-      '/other',
-      'denied; reason=path',
-    ],
-    [
-      'a path that climbs',
-      { layers: [denying([{ host: 'api.example', paths: ['/own/*'] }])] },
-      'GET',
-      '/own/..%2fother',
-      'denied; reason=path',
-    ],
-    ['nothing', { layers: [denying([{ host: 'api.example', methods: ['GET'] }])] }, 'GET', '/', 200],
-    [
-      'reading alone (git)',
-      { layers: [denying([{ host: 'api.example', paths: ['/a/b.git/git-upload-pack'] }])] },
-      'POST',
-      '/a/b.git/git-receive-pack',
-      'denied; reason=path',
-    ],
-    [
-      'reading alone (git), and reads',
-      { layers: [denying([{ host: 'api.example', paths: ['/a/b.git/git-upload-pack'] }])] },
-      'POST',
-      '/a/b.git/git-upload-pack',
-      200,
-    ],
-  ])('is held to %s', async (_what, policy, method, path, result) => {
-    const layers = policy.layers?.map((layer) => ({
-      ...layer,
-      allow: layer.allow.map((entry) => ({ ...entry, port })),
-    }));
-    world.allow({ ...policy, ...(layers && { layers }) });
+  it.each<[string, Partial<EgressRules['allow'][number]>, string, string, string | number]>([
+    ['a method', { methods: ['GET'] }, 'POST', '/', 'denied; reason=method'],
+    ['a path that climbs', { paths: ['/own/*'] }, 'GET', '/own/..%2fother', 'denied; reason=path'],
+    ['nothing', { methods: ['GET'] }, 'GET', '/', 200],
+  ])('is held to %s', async (_what, rule, method, path, result) => {
+    world.allow({ layers: [denying([{ host: 'api.example', port, ...rule }])] });
     const answer = await world.https(`${url}${path}`, { method });
     expect(reason(answer)).toBe(result);
     expect(await world.reported()).toEqual([expect.objectContaining({ method, path })]);
@@ -238,14 +201,8 @@ describe('a request in opened TLS', () => {
     expect(await ask({ Host: 'evil.example' })).toBe('denied; reason=protocol');
     expect(await ask({ Host: 'api.example' })).toBe('denied; reason=protocol');
     const secure = await world.tls(`api.example:${port}`);
-    const absolute = request({
-      createConnection: () => secure,
-      path: 'http://evil.example/',
-      headers: { Host: `api.example:${port}` },
-    });
-    absolute.end();
-    const [answer] = (await once(absolute, 'response')) as [IncomingMessage];
-    expect(answer.headers['x-slipway-egress']).toBe('denied; reason=protocol');
+    const absolute = { path: 'http://evil.example/', headers: { Host: `api.example:${port}` } };
+    expect(reason(await world.over(secure, `${url}/`, absolute))).toBe('denied; reason=protocol');
     expect(world.received).toEqual([]);
     expect((await world.reported()).map(({ denied }) => denied)).toEqual([
       'protocol',
@@ -255,11 +212,9 @@ describe('a request in opened TLS', () => {
   });
 
   it('is one request where it is allowed once', async () => {
-    world.allow({
-      layers: [{ ...denying([{ host: 'api.example', port, methods: ['GET'] }]), yieldsOnce: true }],
-      once: [`api.example:${port}`],
-    });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`, [
+      { ...denying([{ host: 'api.example', port, methods: ['GET'] }]), yieldsOnce: true },
+    ]);
     const secure = await world.tls(`api.example:${port}`);
     const ask = async (method: string) => reason(await world.over(secure, `${url}/`, { method }));
     expect([await ask('GET'), await ask('POST'), await ask('POST')]).toEqual([
@@ -270,14 +225,10 @@ describe('a request in opened TLS', () => {
   });
 
   it('is no more than the operator lets pass where it is a connection that is allowed once', async () => {
-    world.allow({
-      layers: [
-        { ...denying([]), yieldsOnce: true },
-        denying([{ host: 'api.example', port, paths: ['/open/*'] }]),
-      ],
-      once: [`api.example:${port}`],
-    });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`, [
+      { ...denying([]), yieldsOnce: true },
+      denying([{ host: 'api.example', port, paths: ['/open/*'] }]),
+    ]);
     const secure = await world.tls(`api.example:${port}`);
     const ask = async (path: string) => reason(await world.over(secure, `${url}${path}`));
     expect([await ask('/open/a'), await ask('/other'), await ask('/open/b')]).toEqual([
@@ -288,11 +239,10 @@ describe('a request in opened TLS', () => {
   });
 
   it('carries no credential of a stranger past the operator where it is allowed once', async () => {
-    world.allow({
-      layers: [{ ...denying([]), yieldsOnce: true }, denying([{ host: 'api.example', port, isOwn: true }])],
-      once: [`api.example:${port}`],
-    });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`, [
+      { ...denying([]), yieldsOnce: true },
+      denying([{ host: 'api.example', port, isOwn: true }]),
+    ]);
     const secure = await world.tls(`api.example:${port}`);
     const ask = async (headers = {}) => reason(await world.over(secure, `${url}/`, { headers }));
     expect([await ask(), await ask({ Authorization: 'Bearer foreign' })]).toEqual([
@@ -473,11 +423,8 @@ describe('streams', () => {
       };
     };
     const secure = await world.tls(`api.example:${port}`);
-    const sent = request({
-      createConnection: () => secure,
-      method: 'POST',
-      headers: { Host: `api.example:${port}`, 'X-Stream': '1', 'Content-Length': String(size) },
-    });
+    const headers = { 'X-Stream': '1', 'Content-Length': String(size) };
+    const sent = world.begin(secure, url, { method: 'POST', headers });
     const isFlushed = sent.write(Buffer.alloc(size, 'y'));
     expect(isFlushed).toBe(false);
     await until(() => world.received.length === 1);
@@ -497,8 +444,7 @@ describe('streams', () => {
       go = () => response.end('second\n');
     };
     const secure = await world.tls(`api.example:${port}`);
-    const sent = request({ createConnection: () => secure, headers: { Host: `api.example:${port}` } });
-    sent.end();
+    const sent = world.begin(secure, url).end();
     const [answer] = (await once(sent, 'response')) as [IncomingMessage];
     const [first] = (await once(answer, 'data')) as [Buffer];
     expect(String(first)).toBe('first\n');
@@ -514,8 +460,7 @@ describe('streams', () => {
       response.write('first\n');
     };
     const secure = await world.tls(`api.example:${port}`);
-    const sent = request({ createConnection: () => secure, headers: { Host: `api.example:${port}` } });
-    sent.on('error', () => undefined).end();
+    const sent = world.begin(secure, url).end();
     await once(sent, 'response');
     secure.destroy();
     await until(() => ends.length === 1);
@@ -534,8 +479,7 @@ it('leaves nothing behind', async () => {
   const plain = await world.startHost();
   const before = world.proxy.held;
   expect(Object.values(before)).toEqual(Object.values(before).map(() => 0));
-  const http = `http://api.example:${plain}/`;
-  const once = `GET ${http} HTTP/1.1\r\nHost: api.example:${plain}\r\nProxy-Authorization: ${proxyAuthorization(CREDENTIAL)['Proxy-Authorization']}\r\n`;
+  const once = requestHead(`GET http://api.example:${plain}/`);
   for (let round = 0; round < 4; round += 1) {
     // Many on one connection, and those whose program goes away.
     const bytes = `${once}\r\n`.repeat(49) + `${once}Connection: close\r\n\r\n`;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { until } from '../../../test/support/until.js';
-import { ProxyWorld, proxyAuthorization } from './support/proxy-world.js';
+import { ProxyWorld, proxyAuthorization, requestHead } from './support/proxy-world.js';
 
 let world: ProxyWorld;
 let host: string;
@@ -19,6 +19,7 @@ afterEach(async () => {
 });
 
 const other = { credential: null, headers: proxyAuthorization('other', 'sandbox-2') };
+const headOfOther = (): string => requestHead(`GET ${host}`, 'other', 'sandbox-2');
 
 describe('a share', () => {
   it('of connections is one for each sandbox, and comes back', async () => {
@@ -38,9 +39,7 @@ describe('a share', () => {
   it('of a connection is one request at a time, and a few that wait', async () => {
     const waiting: ServerResponse[] = [];
     world.answer = (_request, response) => waiting.push(response);
-    const { host: name } = new URL(host);
-    const credential = proxyAuthorization('other', 'sandbox-2')['Proxy-Authorization'];
-    const line = `GET ${host} HTTP/1.1\r\nHost: ${name}\r\nProxy-Authorization: ${credential}\r\n`;
+    const line = headOfOther();
     const answers = world.raw(`${line}\r\n`.repeat(3) + `${line}Connection: close\r\n\r\n`);
     for (let index = 0; index < 4; index += 1) {
       await until(() => waiting.length === index + 1);
@@ -54,9 +53,7 @@ describe('a share', () => {
   });
 
   it('of a connection has heads of a bounded size together, and is back when they are answered', async () => {
-    const { host: name } = new URL(host);
-    const credential = proxyAuthorization('other', 'sandbox-2')['Proxy-Authorization'];
-    const line = `GET ${host} HTTP/1.1\r\nHost: ${name}\r\nProxy-Authorization: ${credential}\r\nX: ${'x'.repeat(3_000)}\r\n`;
+    const line = `${headOfOther()}X: ${'x'.repeat(3_000)}\r\n`;
     const socket = connect(world.port, '127.0.0.1');
     let text = '';
     socket.on('data', (chunk: Buffer) => (text += String(chunk)));
@@ -96,9 +93,7 @@ describe('a share', () => {
       await until(() => world.proxy.held['strangers'] === Math.min(index + 2, 3));
     }
     await until(() => silent.filter(({ destroyed }) => destroyed).length === 3);
-    const { host: name } = new URL(host);
-    const credential = proxyAuthorization('other', 'sandbox-2')['Proxy-Authorization'];
-    quiet.write(`GET ${host} HTTP/1.1\r\nHost: ${name}\r\nProxy-Authorization: ${credential}\r\n\r\n`);
+    quiet.write(`${headOfOther()}\r\n`);
     const [answer]: Buffer[] = await once(quiet, 'data');
     expect(String(answer)).toContain('200 OK');
     [quiet, ...silent].forEach((socket) => socket.destroy());

@@ -7,10 +7,11 @@ import { until } from '../../../test/support/until.js';
 import { PolicySource } from '../src/policy-source.js';
 import { endForbidden } from '../src/tunnel.js';
 import { clientHello } from './support/client-hello.js';
-import { proxyAuthorization, ProxyWorld } from './support/proxy-world.js';
+import { proxyAuthorization, ProxyWorld, requestHead } from './support/proxy-world.js';
 import { CREDENTIAL, denying, injection, PLACEHOLDER, SANDBOX, target } from './support/sample-policy.js';
 
 const ALERT = [21, 3, 3, 0, 2, 2];
+const HELLO = clientHello({ names: ['api.example'] });
 
 let world: ProxyWorld;
 let port: number;
@@ -41,11 +42,9 @@ it('whose TLS is opened uses no connection that was made without TLS', async () 
   const authority = `api.example:${plain}`;
   world.allow({ injections: [injection({ hosts: [{ host: 'api.example', port: plain }] })] });
   const socket = connect(world.port, '127.0.0.1');
-  const credential = proxyAuthorization(CREDENTIAL)['Proxy-Authorization'];
-  const head = `Host: ${authority}\r\nProxy-Authorization: ${credential}\r\n\r\n`;
   const answered = async (line: string, end: string): Promise<void> => {
     let answer = '';
-    socket.write(`${line} HTTP/1.1\r\n${head}`);
+    socket.write(`${requestHead(line)}\r\n`);
     while (!answer.endsWith(end)) {
       const [chunk]: Buffer[] = await once(socket, 'data');
       answer += String(chunk);
@@ -139,7 +138,7 @@ describe('a tunnel that is passed through', () => {
       'an unknown form of ECH',
       () => clientHello({ names: ['api.example'], more: [[0xfe0d, Buffer.from([0, 9, 9])]] }),
     ],
-    ['a hello in pieces', () => cutIntoRecords(clientHello({ names: ['api.example'] }))],
+    ['a hello in pieces', () => cutIntoRecords(HELLO)],
   ])('does not begin with %s', async (_what, bytes) => {
     const answer = await send(`api.example:${port}`, bytes());
     expect([...answer]).toEqual([...ALERT, 49]);
@@ -188,14 +187,11 @@ describe('a tunnel that is passed through', () => {
 
   it('may begin before it is confirmed', async () => {
     const host = await startSilentHost();
-    const hello = clientHello({ names: ['api.example'] });
     const socket = connect(world.port, '127.0.0.1');
-    const authority = `api.example:${host.port}`;
-    const credential = proxyAuthorization(CREDENTIAL)['Proxy-Authorization'];
-    const line = `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Authorization: ${credential}\r\n\r\n`;
-    socket.write(Buffer.concat([Buffer.from(line), hello]));
-    await until(() => host.received().length === hello.length);
-    expect(host.received()).toEqual(hello);
+    const head = `${requestHead(`CONNECT api.example:${host.port}`)}\r\n`;
+    socket.write(Buffer.concat([Buffer.from(head), HELLO]));
+    await until(() => host.received().length === HELLO.length);
+    expect(host.received()).toEqual(HELLO);
     socket.destroy();
   });
 
@@ -214,43 +210,40 @@ describe('a tunnel that is passed through', () => {
   it('carries nothing but TLS afterwards, either way', async () => {
     const host = await startSilentHost();
     const { socket } = await world.connect(`api.example:${host.port}`);
-    const hello = clientHello({ names: ['api.example'] });
-    socket.write(hello);
-    await until(() => host.received().length === hello.length);
+    socket.write(HELLO);
+    await until(() => host.received().length === HELLO.length);
     socket.write('GET / HTTP/1.1\r\n\r\n');
     await once(socket, 'close');
-    expect(host.received()).toEqual(hello);
+    expect(host.received()).toEqual(HELLO);
 
     const other = await world.connect(`api.example:${host.port}`);
-    other.socket.write(hello);
-    await until(() => host.sockets.length === 2 && host.received(1).length === hello.length);
+    other.socket.write(HELLO);
+    await until(() => host.sockets.length === 2 && host.received(1).length === HELLO.length);
     host.sockets[1]?.write('SSH-2.0-OpenSSH_9.9\r\n');
     expect(await text(other.socket).catch(() => '')).toBe('');
   });
 
   it('whose host resets it before the program begins ends alone', async () => {
     const host = await startSilentHost();
-    const hello = clientHello({ names: ['api.example'] });
     const early = await world.connect(`api.example:${host.port}`);
     await until(() => host.sockets.length === 1);
     host.sockets[0]?.resetAndDestroy();
     const later = await world.connect(`api.example:${host.port}`);
-    early.socket.write(hello);
-    later.socket.write(hello);
+    early.socket.write(HELLO);
+    later.socket.write(HELLO);
     expect(await text(early.socket).catch(() => '')).toBe('');
-    await until(() => host.received(1).length === hello.length);
+    await until(() => host.received(1).length === HELLO.length);
     later.socket.destroy();
   });
 
   it('ends on both sides when one of them goes', async () => {
     const host = await startSilentHost();
-    const hello = clientHello({ names: ['api.example'] });
     const [one, two] = [
       await world.connect(`api.example:${host.port}`),
       await world.connect(`api.example:${host.port}`),
     ];
-    one.socket.write(hello);
-    two.socket.write(hello);
+    one.socket.write(HELLO);
+    two.socket.write(HELLO);
     await until(
       () => host.sockets.length === 2 && host.received(0).length > 0 && host.received(1).length > 0,
     );
@@ -264,7 +257,6 @@ describe('a tunnel that is passed through', () => {
 
   it('ends when its host is no longer open, or for some requests alone, or its sandbox is gone', async () => {
     const host = await startSilentHost();
-    const hello = clientHello({ names: ['api.example'] });
     for (const change of [
       () => world.allow({ layers: [denying([])] }),
       () => world.allow({ layers: [denying([{ host: 'api.example', port: host.port, methods: ['GET'] }])] }),
@@ -272,7 +264,7 @@ describe('a tunnel that is passed through', () => {
     ]) {
       world.allow({});
       const { socket } = await world.connect(`api.example:${host.port}`);
-      socket.write(hello);
+      socket.write(HELLO);
       await until(() => world.proxy.held['lasting'] === 1);
       const closed = once(socket, 'close');
       socket.resume();
@@ -293,7 +285,7 @@ describe('a tunnel that is passed through', () => {
     const slow = await world.connect(authority, { headers, credential: null });
     const { socket } = await world.connect(authority);
     for (const each of [slow.socket, socket]) {
-      each.write(clientHello({ names: ['api.example'] }));
+      each.write(HELLO);
       each.resume();
     }
     await until(() => world.proxy.held['lasting'] === 2);
@@ -338,8 +330,7 @@ describe('a tunnel that is passed through', () => {
   });
 
   it('is one connection where it is allowed once', async () => {
-    world.allow({ layers: [{ ...denying([]), yieldsOnce: true }], once: [`api.example:${port}`] });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`);
     const secure = await world.tls(`api.example:${port}`);
     await world.proxy.recheck();
     const url = `https://api.example:${port}/`;
@@ -352,8 +343,7 @@ describe('a tunnel that is passed through', () => {
 
   it('that is allowed once carries one plain request', async () => {
     const name = `api.example:${await world.startHost()}`;
-    world.allow({ layers: [{ ...denying([]), yieldsOnce: true }], once: [name] });
-    world.service.allowedOnce.add(`${SANDBOX} ${name}`);
+    world.allowOnce(name);
     const { socket } = await world.connect(name);
     expect((await world.over(socket, `http://${name}/one`)).status).toBe(200);
     expect((await world.over(socket, `http://${name}/two`)).status).toBe(403);
@@ -362,8 +352,7 @@ describe('a tunnel that is passed through', () => {
 
   it('which is allowed once ends where the operator closes its host', async () => {
     const layers = [{ ...denying([]), yieldsOnce: true }];
-    world.allow({ layers, once: [`api.example:${port}`] });
-    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allowOnce(`api.example:${port}`, layers);
     const secure = await world.tls(`api.example:${port}`);
     const closed = once(secure, 'close');
     world.allow({ layers: [...layers, denying([])] });

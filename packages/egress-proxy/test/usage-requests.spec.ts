@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
@@ -144,13 +144,8 @@ describe('a stream of chat completions', () => {
 
   it('is not held once its program has gone', async () => {
     const socket = await world.tls(host);
-    const sent = request({
-      createConnection: () => socket,
-      path: '/v1/chat/completions',
-      method: 'POST',
-      headers: { ...bearer, Host: host, 'Content-Length': '1000' },
-    });
-    sent.on('error', () => undefined).write(BODY.slice(0, 20));
+    const headers = { ...bearer, 'Content-Length': '1000' };
+    world.begin(socket, url, { method: 'POST', headers }).write(BODY.slice(0, 20));
     await until(() => world.proxy.held['bodies'] === 1);
     socket.destroy();
     await until(() => world.proxy.held['bodies'] === 0);

@@ -4,7 +4,7 @@ import {
   branchSchema as dataCenterBranchSchema,
   refusalSchema as dataCenterRefusalSchema,
 } from './bitbucket-data-center/bitbucket-data-center.schema.js';
-import { bitbucketGitCredential, bitbucketReasons, openBetween } from './bitbucket/bitbucket.mapper.js';
+import { bitbucketReasons, openBetween } from './bitbucket/bitbucket.mapper.js';
 import { refusalSchema as bitbucketRefusalSchema } from './bitbucket/bitbucket.schema.js';
 import { boundFollowed, logTail, readInBatches, toOpenedChangeRequest } from './change-requests.js';
 import { type FollowedChangeRequest, type FollowedComment, GitProviderError } from './git-provider.js';
@@ -114,19 +114,6 @@ describe('wire forms', () => {
     expect(openBetween('ws/slug', 'a"b\\c', 'main')).toBe(
       'state = "OPEN" AND source.repository.full_name = "ws/slug" AND source.branch.name = "a\\"b\\\\c" AND destination.branch.name = "main"',
     );
-  });
-
-  it.each([
-    ['plain-token', { username: 'x-token-auth', password: 'plain-token' }],
-    [
-      'mona@example.com:api-token',
-      {
-        username: 'x-bitbucket-api-token-auth',
-        password: 'api-token',
-      },
-    ],
-  ])('Bitbucket: git authenticates with %s', (token, credential) => {
-    expect(bitbucketGitCredential(token)).toEqual(credential);
   });
 
   it.each([

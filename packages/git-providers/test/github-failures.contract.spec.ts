@@ -22,12 +22,6 @@ describe('GithubProvider when GitHub answers only in part', () => {
         { kind: 'status', status: 200, body: graphqlLimit },
         60,
       ],
-      ['as an exhausted quota', { kind: 'status', status: 403, headers: exhausted }, 30],
-      [
-        'as a secondary limit',
-        { kind: 'status', status: 403, body: { message: 'You have exceeded a secondary rate limit.' } },
-        60,
-      ],
     ])('are recognised %s', async (_name, fault, retryAfterSeconds) => {
       const { provider, call, server } = await open();
       server.injectFault(fault);
@@ -106,15 +100,6 @@ describe('GithubProvider when GitHub answers only in part', () => {
       server.injectFault({ kind: 'status', status: 502 }, { match: isQuery('SuggestedTaskPRs') });
       server.injectFault({ kind: 'status', status: 401 });
       expect((await failureOf(provider.findWork(call))).code).toBe('unauthorized');
-    });
-
-    it('are none when the whole answer waits for single sign-on', async () => {
-      const { provider, call, server } = await open();
-      const headers = {
-        'x-github-sso': 'required; url=https://github.com/orgs/octo/sso?authorization_request=A',
-      };
-      server.injectFault({ kind: 'status', status: 403, headers });
-      expect((await failureOf(provider.findWork(call))).code).toBe('sso_required');
     });
   });
 

@@ -182,9 +182,6 @@ describe('GitLab specials', () => {
   describe('one half', () => {
     it.each([
       [429, { 'retry-after': '9' }, 'rate_limited'],
-      [401, {}, 'unauthorized'],
-      [403, {}, 'insufficient_scope'],
-      [502, {}, 'unavailable'],
       [404, {}, 'unsupported'],
     ] as const)('GraphQL failing with %i leaves the issues', async (status, headers, code) => {
       const { provider, call, server } = await start();

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, type Server as RawServer, type
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { WebSocket, WebSocketServer } from 'ws';
+import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
 import { isSessionCookie } from '../../../src/auth/sessions/session-cookie.js';
 import { SandboxConnections } from '../../../src/v1/sandbox-proxy/agent-server.targets.js';
@@ -45,8 +46,7 @@ describe.each([
       socket.on('error', () => socket.destroy());
       void forwarder.forwardUpgrade(request, socket, head, { ...proxied, path: request.url ?? '/' });
     });
-    service.listen(0, '127.0.0.1');
-    await once(service, 'listening');
+    await startListening(service);
   });
 
   afterEach(async () => {
@@ -75,10 +75,8 @@ describe.each([
 
   async function listen(server: RawServer): Promise<void> {
     program = server;
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
     const nothing = (): void => undefined;
-    const target = `http://127.0.0.1:${portOf(server)}`;
+    const target = `http://127.0.0.1:${await startListening(server)}`;
     connections = isShared ? new SandboxConnections({ address: target }) : undefined;
     proxied = {
       target,

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import type { SandboxBackend, SandboxLaunch } from './sandbox-backend.js';
 import { type SandboxClient, sandboxAnswers } from '../../../test/support/sandbox-client.js';
 import { TEST_CERTIFICATE } from '../../../test/support/tls-certificate.js';
+import { until } from '../../../test/support/until.js';
 
 /** What the contract suite needs of a sandbox backend. */
 export interface SandboxBackendHarness {
@@ -92,4 +93,9 @@ export async function startedSandbox(
 ): Promise<SandboxClient> {
   await backend.start(launch, new AbortController().signal);
   return await sandboxAnswers(backend, launch);
+}
+
+/** Waits until its program has ended. */
+export async function untilStopped(backend: SandboxBackend, id: string): Promise<void> {
+  await until(async () => (await backend.inspect(id)).state === 'stopped');
 }

@@ -1,10 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { errorCode } from '@slipway/common/errors/error-message.js';
+import { NoDisk, onSmallDisk } from '../../support/small-disk.js';
 import { NotTried, type Outcome, type Scenario } from '../scenario.js';
 import { ChaosWorld, statusOf } from '../support/chaos-world.js';
 
@@ -21,31 +19,12 @@ export const diskFull: Scenario = {
   what: 'The disk of the embedded database and of the sandboxes is filled to the last byte, and has room again later.',
   isShort: false,
   run: async ({ rounds }) => {
-    if (process.getuid?.() !== 0) {
-      throw new NotTried('only root can mount a disk of a known size');
-    }
-    const disk = mkdtempSync(path.join(tmpdir(), 'chaos-disk-'));
     try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK},mode=1777`, 'chaos-disk', disk], {
-        stdio: 'pipe',
-      });
+      return await onSmallDisk(DISK, async (disk) =>
+        fillUnderLoad(path.join(disk, 'filler'), Math.ceil(rounds / 5)),
+      );
     } catch (error) {
-      rmSync(disk, { recursive: true, maxRetries: 10 });
-      throw new NotTried('no disk can be mounted here', { cause: error });
-    }
-    const before = process.env['TMPDIR'];
-    // The service's folder is made below it.
-    process.env['TMPDIR'] = disk;
-    try {
-      return await fillUnderLoad(path.join(disk, 'filler'), Math.ceil(rounds / 5));
-    } finally {
-      if (before === undefined) {
-        delete process.env['TMPDIR'];
-      } else {
-        process.env['TMPDIR'] = before;
-      }
-      execFileSync('umount', ['--lazy', disk]);
-      rmSync(disk, { recursive: true, force: true, maxRetries: 10 });
+      throw error instanceof NoDisk ? new NotTried(error.message, { cause: error }) : error;
     }
   },
 };
@@ -53,7 +32,6 @@ export const diskFull: Scenario = {
 async function fillUnderLoad(filler: string, times: number): Promise<Outcome> {
   return await ChaosWorld.with({ embedded: true }, async (world) => {
     await world.start();
-    const problems: string[] = [];
     const outcome = await world.underLoad(async () => {
       for (let time = 0; time < times; time += 1) {
         await wait(2_000);
@@ -62,7 +40,7 @@ async function fillUnderLoad(filler: string, times: number): Promise<Outcome> {
           await wait(FULL_MS);
           const live = await statusOf(`${world.url}/health/live`);
           if (live !== 200) {
-            problems.push(`on a full disk liveness was ${live}`);
+            world.problems.push(`on a full disk liveness was ${live}`);
           }
           await rm(filler);
           await world.untilReady();
@@ -77,7 +55,7 @@ async function fillUnderLoad(filler: string, times: number): Promise<Outcome> {
     return {
       ...outcome,
       stuck: outcome.stuck - ended.length,
-      problems: [...unexpected, ...problems],
+      problems: unexpected,
       notes: [...outcome.notes, `starts that ended for want of room ${ended.length}`],
     };
   });

@@ -22,23 +22,20 @@ export const dockerEngineAway: Scenario = {
     };
     try {
       return await ChaosWorld.with(options, async (world) => {
-        const outages: string[] = [];
         try {
           await world.start();
-          const outcome = await world.underLoad(async () => {
+          return await world.underLoad(async () => {
             for (let round = 0; round < rounds; round += 1) {
               await waitBetween(500, 3_000);
               await world.tally.duringFault(async () => {
                 await relay.goAway();
                 await waitBetween(500, 4_000);
-                outages.push(...(await lookAtOutage(world)));
+                await lookAtOutage(world);
                 await relay.comeBack();
                 await world.untilReady();
               });
             }
           });
-          outcome.problems.push(...outages);
-          return outcome;
         } finally {
           await removeContainers(world.journey.instanceId);
         }
@@ -50,7 +47,7 @@ export const dockerEngineAway: Scenario = {
 };
 
 /** What needs no sandbox goes on. */
-async function lookAtOutage({ url, journey }: ChaosWorld): Promise<string[]> {
+async function lookAtOutage({ url, journey, problems }: ChaosWorld): Promise<void> {
   const headers = { 'X-Session-API-Key': journey.adminKey };
   const paths = [
     '/health/live',
@@ -59,7 +56,9 @@ async function lookAtOutage({ url, journey }: ChaosWorld): Promise<string[]> {
     '/api/v1/app-conversations/search',
   ];
   const statuses = await Promise.all(paths.map(async (path) => await statusOf(`${url}${path}`, headers)));
-  return paths.flatMap((path, index) =>
-    statuses[index] === 200 ? [] : [`without the engine ${path} was answered ${statuses[index]}`],
+  problems.push(
+    ...paths.flatMap((path, index) =>
+      statuses[index] === 200 ? [] : [`without the engine ${path} was answered ${statuses[index]}`],
+    ),
   );
 }

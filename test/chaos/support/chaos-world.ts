@@ -33,6 +33,8 @@ export interface ChaosOptions {
 /** A service under load that is damaged: it keeps its address, its database and its folder over every start. */
 export class ChaosWorld {
   readonly tally = new Tally();
+  /** What a scenario sees that is wrong while it does its damage. */
+  readonly problems: string[] = [];
   readonly #environment: Record<string, string>;
   readonly #nodeArgs: string[];
   readonly #countLeftOver: (instanceId: string) => Promise<number>;
@@ -126,7 +128,11 @@ export class ChaosWorld {
     phases.end('removed');
     const outcome = outcomeOf(this.tally.faults, findings, await this.#leftOver());
     phases.end('cleaned up');
-    return { ...outcome, notes: [...outcome.notes, phases.line] };
+    return {
+      ...outcome,
+      problems: [...outcome.problems, ...this.problems],
+      notes: [...outcome.notes, phases.line],
+    };
   }
 
   /** Processes, folders and containers of sandboxes, none of which has an owner any more. */

@@ -12,8 +12,10 @@ import {
   readPostmasterPid,
 } from '../../../packages/embedded-postgres/src/process-identity.js';
 import { runMigrations } from '../../../src/database/data-source-options.js';
+import { DatabaseProxy } from '../../support/database-proxy.js';
 import { until } from '../../support/until.js';
-import { type ChaosWorld, statusOf } from './chaos-world.js';
+import type { Outcome } from '../scenario.js';
+import { ChaosWorld, statusOf } from './chaos-world.js';
 
 /** A PostgreSQL that the service did not start and does not bring back. It writes to the disk before it acknowledges. */
 export class ExternalPostgres {
@@ -60,14 +62,31 @@ export class ExternalPostgres {
   }
 }
 
+/** Damage to the network between a service under load and its database. */
+export async function underLoadBehindProxy(
+  damage: (world: ChaosWorld, proxy: DatabaseProxy) => Promise<void>,
+): Promise<Outcome> {
+  const database = await ExternalPostgres.start();
+  const proxy = await DatabaseProxy.start(database.url);
+  const environment = { DATABASE_URL: proxy.urlOf(database.url) };
+  try {
+    // The world drops the database when it closes.
+    return await ChaosWorld.with({ database, environment }, async (world) => {
+      await world.start();
+      return await world.underLoad(async () => damage(world, proxy));
+    });
+  } finally {
+    await proxy.goAway();
+  }
+}
+
 /**
  * What the service says while its database is away: 503 with Retry-After to requests, not ready, alive.
  *
  * @param answerMs how long an answer may take
- * @returns sentences about what it should have said
  */
-export async function lookAtOutage(world: ChaosWorld, answerMs: number): Promise<string[]> {
-  const problems: string[] = [];
+export async function lookAtOutage(world: ChaosWorld, answerMs: number): Promise<void> {
+  const { problems } = world;
   const before = performance.now();
   const response = await fetch(`${world.url}/api/secrets`, {
     headers: { 'X-Session-API-Key': world.journey.adminKey },
@@ -90,5 +109,4 @@ export async function lookAtOutage(world: ChaosWorld, answerMs: number): Promise
   if (ready !== 503 || live !== 200) {
     problems.push(`without the database readiness was ${ready} and liveness ${live}`);
   }
-  return problems;
 }

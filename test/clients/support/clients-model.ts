@@ -3,7 +3,8 @@ import {
   say,
   type ScriptedAnswer,
 } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
-import type { ChatMessage, ChatRequest } from '../../../packages/agent-server/test/fakes/scripted-llm.js';
+import type { ChatRequest } from '../../../packages/agent-server/test/fakes/scripted-llm.js';
+import { textOf } from './obedient-model.js';
 
 /** In a message: the model begins to answer and never ends. */
 export const HANG = 'take your time';
@@ -48,9 +49,4 @@ export function clientsModel({ messages, tools }: ChatRequest): ScriptedAnswer {
     return say('Try the address lookup twice');
   }
   return isFirst ? (WORK[Math.min(results, WORK.length - 1)] ?? say(DONE)) : say(ANSWER);
-}
-
-function textOf(message: ChatMessage | undefined): string {
-  const content = message?.content ?? '';
-  return typeof content === 'string' ? content : content.map(({ text = '' }) => text).join('\n');
 }

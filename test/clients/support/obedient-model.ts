@@ -36,7 +36,8 @@ export function obedientModel({ messages, tools }: ChatRequest): ScriptedAnswer 
   }
 }
 
-function textOf(message: ChatMessage | undefined): string {
+/** Some clients send it in parts. */
+export function textOf(message: ChatMessage | undefined): string {
   const content = message?.content ?? '';
   return typeof content === 'string' ? content : content.map(({ text = '' }) => text).join('\n');
 }

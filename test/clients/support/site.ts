@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import path from 'node:path';
+import { headOf } from '../../support/held-sockets.js';
 import { startListening, stopServer } from '../../support/start-listening.js';
 
 const TYPES: Record<string, string> = {
@@ -105,13 +106,13 @@ export class Site {
     outgoing.on('error', drop);
     outgoing.on('upgrade', (answer, upstream, rest) => {
       upstream.on('error', drop);
-      socket.write(headText(answer));
+      socket.write(headOf(answer));
       socket.write(rest);
       upstream.write(head);
       upstream.pipe(socket).pipe(upstream);
     });
     outgoing.on('response', (answer) => {
-      socket.end(headText(answer));
+      socket.end(headOf(answer));
     });
     outgoing.end();
   }
@@ -126,13 +127,6 @@ export class Site {
       headers: { ...headers, host: url.host, ...(key !== null && { 'x-session-api-key': key }) },
     });
   }
-}
-
-function headText({ statusCode, statusMessage, rawHeaders }: IncomingMessage): string {
-  const lines = rawHeaders.flatMap((name, index) =>
-    index % 2 === 0 ? [`${name}: ${rawHeaders[index + 1] ?? ''}`] : [],
-  );
-  return [`HTTP/1.1 ${statusCode ?? 502} ${statusMessage ?? ''}`, ...lines, '', ''].join('\r\n');
 }
 
 function asError(error: unknown): Error {

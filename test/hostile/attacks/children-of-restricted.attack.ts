@@ -1,6 +1,5 @@
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
-import { reservedPort } from '../../support/reserved-port.js';
 import { message, onMessage, shell } from '../../system/journeys/support/script.js';
 import { type Attack, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
@@ -15,12 +14,7 @@ export const childrenOfRestricted: Attack = {
   expected: {
     process: held('a child has no more than its parent, and an agent speaks as one, to its children alone'),
   },
-  run: async (world) => {
-    // Sandboxes reach no other port of this machine.
-    const port = await reservedPort();
-    const environment = { PORT: String(port), SANDBOX_NETWORK_ALLOW: `127.0.0.1:${port}` };
-    return await world.apart({ environment }, attack);
-  },
+  run: async (world) => world.apartForSandboxes(attack),
 };
 
 async function attack({ bob, url }: HostileWorld): Promise<{ held: boolean; seen: string }> {

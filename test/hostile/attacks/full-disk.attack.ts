@@ -1,9 +1,6 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { jsonText } from '@slipway/common/json-access.js';
+import { onSmallDisk } from '../../support/small-disk.js';
 import { type Attack, held, ofService } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 
@@ -19,27 +16,8 @@ export const fullDisk: Attack = {
   finding: 11,
   what: 'Bob fills the disk that the database is on, to the last byte, and goes on writing.',
   expected: ofService(held('Alice goes on writing, or is told what is wrong until she can')),
-  run: async (world) => {
-    if (process.getuid?.() !== 0) {
-      throw new Error('only root can mount a disk of a known size');
-    }
-    const disk = mkdtempSync(path.join(tmpdir(), 'hostile-disk-'));
-    const before = process.env['TMPDIR'];
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK},mode=1777`, 'hostile-disk', disk]);
-    // The service's folder is made below it.
-    process.env['TMPDIR'] = disk;
-    try {
-      return await world.apart({}, fillAndWrite);
-    } finally {
-      if (before === undefined) {
-        delete process.env['TMPDIR'];
-      } else {
-        process.env['TMPDIR'] = before;
-      }
-      execFileSync('umount', ['--lazy', disk]);
-      rmSync(disk, { recursive: true, force: true, maxRetries: 10 });
-    }
-  },
+  // The service's folder is made there.
+  run: async (world) => onSmallDisk(DISK, async () => world.apart({}, fillAndWrite)),
 };
 
 async function fillAndWrite(world: HostileWorld): Promise<{ held: boolean; seen: string }> {

@@ -1,6 +1,5 @@
 import { jsonAt } from '@slipway/common/json-access.js';
 import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
-import { reservedPort } from '../../support/reserved-port.js';
 import { type ApiAnswer, text } from '../../system/journeys/support/api-client.js';
 import { message, onMessage } from '../../system/journeys/support/script.js';
 import { type Attack, held } from '../attack.js';
@@ -27,12 +26,7 @@ export const keyOfRepositories: Attack = {
       'the key opens conversations about its repository alone, and their agents no other repository',
     ),
   },
-  run: async (world) => {
-    // Sandboxes reach no other port of this machine.
-    const port = await reservedPort();
-    const environment = { PORT: String(port), SANDBOX_NETWORK_ALLOW: `127.0.0.1:${port}` };
-    return await world.apart({ environment }, attack);
-  },
+  run: async (world) => world.apartForSandboxes(attack),
 };
 
 async function attack(world: HostileWorld): Promise<{ held: boolean; seen: string }> {

@@ -1,9 +1,10 @@
-import { createServer, type Server, type Socket } from 'node:net';
-import { startListening } from '../../support/start-listening.js';
+import { createServer, type Server } from 'node:net';
+import { HeldSockets } from '../../support/held-sockets.js';
+import { startListening, stopServer } from '../../support/start-listening.js';
 
 /** A program of the machine that asks for no key, as a database on loopback or metrics do. */
 export class Bystander {
-  private readonly sockets = new Set<Socket>();
+  private readonly sockets = new HeldSockets();
 
   private constructor(
     private readonly server: Server,
@@ -19,9 +20,7 @@ export class Bystander {
     const bystander = new Bystander(server, host, await startListening(server, 0, host), told);
     server.on('connection', (socket) => {
       told.connections += 1;
-      bystander.sockets.add(socket);
-      // A client may hang up at any time.
-      socket.on('error', () => socket.destroy());
+      bystander.sockets.hold(socket);
       socket.write(`${SECRET_OF_THE_MACHINE}\n`);
     });
     return bystander;
@@ -33,10 +32,8 @@ export class Bystander {
   }
 
   async close(): Promise<void> {
-    this.sockets.forEach((socket) => socket.destroy());
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-    });
+    this.sockets.cut();
+    await stopServer(this.server);
   }
 }
 

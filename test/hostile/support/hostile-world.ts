@@ -9,6 +9,7 @@ import type { ServiceProcess } from '../../support/service-process.js';
 import { ApiClient } from '../../system/journeys/support/api-client.js';
 import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
 import type { AttackedBackend } from '../attack.js';
+import { reservedPort } from '../../support/reserved-port.js';
 import { until } from '../../support/until.js';
 import { podOfSandbox } from './attacked-cluster.js';
 import { type BackendSetup, hasContainer, removeContainers, setupOf } from './backends.js';
@@ -208,6 +209,12 @@ export class HostileWorld {
     } finally {
       await other.close();
     }
+  }
+
+  /** The same, at a port that sandboxes reach too: they reach no other of this machine. */
+  async apartForSandboxes<T>(use: (world: HostileWorld) => Promise<T>): Promise<T> {
+    const port = String(await reservedPort());
+    return await this.apart({ environment: { PORT: port, SANDBOX_NETWORK_ALLOW: `127.0.0.1:${port}` } }, use);
   }
 
   /** Makes good what an attack has broken, as far as a new process and new sandboxes can. */

@@ -1,3 +1,4 @@
+import { markdownTable } from '../../support/program-runs.js';
 import type { Attack, AttackedBackend, Sighting } from '../attack.js';
 
 /** A row of the table. */
@@ -13,7 +14,7 @@ export interface Result {
 }
 
 const BEYOND_THE_PROMISE = 'held, though not promised';
-const HEAD = ['attack', 'finding', 'backend', 'expected', 'seen', 'verdict'];
+const HEAD = ['attack', 'finding', 'backend', 'expected', 'seen', 'verdict'] as const;
 
 /** Compares what was seen with what was expected; an error of the attack itself never passes. */
 export function resultOf(
@@ -40,19 +41,11 @@ export function resultOf(
   };
 }
 
-/** A Markdown table, to be pasted as it is. */
 export function table(results: Result[]): string {
-  const rows = results.map(({ attack, finding, backend, expected, seen, verdict }) => [
-    attack,
-    finding,
-    backend,
-    expected,
-    seen,
-    verdict,
-  ]);
-  return [HEAD, HEAD.map(() => '---'), ...rows]
-    .map((cells) => `| ${cells.map(cell).join(' | ')} |`)
-    .join('\n');
+  return markdownTable(
+    HEAD,
+    results.map((result) => HEAD.map((column) => result[column])),
+  );
 }
 
 function seenText({ held, seen }: Sighting, outcome: 'held' | 'not promised'): string {
@@ -60,11 +53,4 @@ function seenText({ held, seen }: Sighting, outcome: 'held' | 'not promised'): s
     return `${outcome === 'held' ? 'held' : BEYOND_THE_PROMISE}: ${seen}`;
   }
   return `not held: ${seen}`;
-}
-
-function cell(text: string): string {
-  return text
-    .replaceAll('|', String.raw`\|`)
-    .replaceAll(/\s+/g, ' ')
-    .trim();
 }

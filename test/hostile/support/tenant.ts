@@ -54,10 +54,6 @@ export class Tenant {
     return this.started.id;
   }
 
-  get startTaskId(): string {
-    return this.started.taskId;
-  }
-
   private get started(): Started {
     if (this.current === null) {
       throw new Error(`${this.name} was to have no sandbox`);

@@ -3,8 +3,9 @@ import { Agent, request as httpsRequest, type RequestOptions } from 'node:https'
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
+import { headOf, HeldSockets, joinSockets } from '../../support/held-sockets.js';
 import { reservedPort } from '../../support/reserved-port.js';
-import { startListening } from '../../support/start-listening.js';
+import { startListening, stopServer } from '../../support/start-listening.js';
 import { type ApiAccess, accessesOf } from './api-access.js';
 
 /** Where the API server really is, and who vouches for it. */
@@ -37,7 +38,7 @@ interface Answer {
 export class ApiServerProxy {
   readonly requests: ApiRequest[] = [];
   private readonly agent: Agent;
-  private readonly sockets = new Set<Duplex>();
+  private readonly sockets = new HeldSockets();
   private readonly answers: Answer[] = [];
   private server: Server | undefined;
   private port = 0;
@@ -62,11 +63,8 @@ export class ApiServerProxy {
   async goAway(): Promise<void> {
     const { server } = this;
     this.server = undefined;
-    const closed = new Promise<void>((resolve) => {
-      server?.close(() => resolve());
-    });
     this.cut();
-    await (server && closed);
+    await (server && stopServer(server));
   }
 
   /** Listens again, where it listened before. */
@@ -77,7 +75,7 @@ export class ApiServerProxy {
     server.on('upgrade', (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
       void this.upgrade(incoming, socket, head);
     });
-    server.on('connection', (socket: Socket) => this.watch(socket));
+    server.on('connection', (socket: Socket) => this.sockets.hold(socket));
     // Linux may give any other port to a connection while nothing listens there.
     this.port = await startListening(server, this.port || (await reservedPort()));
     this.server = server;
@@ -85,7 +83,7 @@ export class ApiServerProxy {
 
   /** Cuts what is open, and takes new connections. */
   cut(): void {
-    this.sockets.forEach((socket) => socket.destroy());
+    this.sockets.cut();
   }
 
   /** Has every request wait first; 0: none. */
@@ -162,13 +160,11 @@ export class ApiServerProxy {
     });
     upstream.on('upgrade', (answered, opened: Socket, first: Buffer) => {
       request.status = answered.statusCode ?? null;
-      this.watch(opened);
+      this.sockets.hold(opened);
       socket.write(headOf(answered));
       socket.write(first);
       opened.write(head);
-      opened.on('close', () => socket.destroy());
-      socket.on('close', () => opened.destroy());
-      socket.pipe(opened).pipe(socket);
+      joinSockets(socket, opened);
     });
     upstream.end();
   }
@@ -209,13 +205,6 @@ export class ApiServerProxy {
     }
     return found;
   }
-
-  private watch(socket: Duplex): void {
-    this.sockets.add(socket);
-    socket.on('close', () => this.sockets.delete(socket));
-    // Either side may be cut at any time; 'close' follows.
-    socket.on('error', () => undefined);
-  }
 }
 
 function statusBody({ status, reason }: Answer): string {
@@ -228,11 +217,4 @@ function statusBody({ status, reason }: Answer): string {
     reason,
     code: status,
   });
-}
-
-function headOf({ statusCode = 502, statusMessage = '', rawHeaders }: IncomingMessage): string {
-  const lines = rawHeaders.flatMap((name, index) =>
-    index % 2 === 0 ? `${name}: ${rawHeaders[index + 1] ?? ''}` : [],
-  );
-  return `HTTP/1.1 ${statusCode} ${statusMessage}\r\n${lines.join('\r\n')}\r\n\r\n`;
 }

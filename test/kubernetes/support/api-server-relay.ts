@@ -1,6 +1,7 @@
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server } from 'node:net';
 import { DiscoveryV1Api } from '@kubernetes/client-node';
-import { startListening } from '../../support/start-listening.js';
+import { HeldSockets, joinSockets } from '../../support/held-sockets.js';
+import { startListening, stopServer } from '../../support/start-listening.js';
 import type { TestCluster } from './test-cluster.js';
 
 /** A name in the certificate of every API server. */
@@ -12,7 +13,7 @@ const NAME = 'kubernetes.default.svc';
 export class ApiServerRelay {
   private constructor(
     private readonly server: Server,
-    private readonly sockets: ReadonlySet<Socket>,
+    private readonly sockets: HeldSockets,
     private readonly host: string,
     private readonly port: number,
   ) {}
@@ -26,20 +27,12 @@ export class ApiServerRelay {
       return null;
     }
     const target = new URL(cluster.config.getCurrentCluster()?.server ?? '');
-    const sockets = new Set<Socket>();
+    const sockets = new HeldSockets();
     const server = createServer((client) => {
       const upstream = connect(Number(target.port || 443), target.hostname);
-      for (const socket of [client, upstream]) {
-        sockets.add(socket);
-        // Either side may be cut at any time; 'close' follows.
-        socket.on('error', () => undefined);
-        socket.on('close', () => {
-          sockets.delete(socket);
-          client.destroy();
-          upstream.destroy();
-        });
-      }
-      client.pipe(upstream).pipe(client);
+      sockets.hold(client);
+      sockets.hold(upstream);
+      joinSockets(client, upstream);
     });
     const host = cluster.hostAddress;
     return new ApiServerRelay(server, sockets, host, await startListening(server, 0, host));
@@ -57,9 +50,7 @@ export class ApiServerRelay {
   }
 
   async close(): Promise<void> {
-    this.sockets.forEach((socket) => socket.destroy());
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-    });
+    this.sockets.cut();
+    await stopServer(this.server);
   }
 }

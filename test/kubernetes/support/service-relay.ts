@@ -2,7 +2,8 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { DiscoveryV1Api, PortForward } from '@kubernetes/client-node';
 import { setTimeout as wait } from 'node:timers/promises';
-import { startListening } from '../../support/start-listening.js';
+import { HeldSockets, joinSockets } from '../../support/held-sockets.js';
+import { startListening, stopServer } from '../../support/start-listening.js';
 import type { TestCluster } from './test-cluster.js';
 
 const REFRESH_MS = 200;
@@ -17,7 +18,7 @@ interface Endpoint {
  * themselves, but not all of them for programs outside; so this reads the same EndpointSlices and does the same.
  */
 export class ServiceRelay {
-  private readonly sockets = new Set<Socket>();
+  private readonly sockets = new HeldSockets();
   private readonly stopped = new AbortController();
   private endpoints: Endpoint[] = [];
   private turn = 0;
@@ -48,10 +49,8 @@ export class ServiceRelay {
 
   async close(): Promise<void> {
     this.stopped.abort();
-    this.sockets.forEach((socket) => socket.destroy());
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-    });
+    this.sockets.cut();
+    await stopServer(this.server);
   }
 
   private async follow(): Promise<void> {
@@ -77,7 +76,7 @@ export class ServiceRelay {
   }
 
   private pass(client: Socket): void {
-    this.watch(client);
+    this.sockets.hold(client);
     this.turn += 1;
     const first = this.turn % Math.max(this.endpoints.length, 1);
     const inTurns = [...this.endpoints.slice(first), ...this.endpoints.slice(0, first)];
@@ -96,13 +95,11 @@ export class ServiceRelay {
     }
     const upstream = connect(this.port, endpoint.address);
     const tryNext = () => this.connect(client, others);
-    this.watch(upstream);
+    this.sockets.hold(upstream);
     upstream.once('error', tryNext);
     upstream.once('connect', () => {
       upstream.off('error', tryNext);
-      client.on('close', () => upstream.destroy());
-      upstream.on('close', () => client.destroy());
-      client.pipe(upstream).pipe(client);
+      joinSockets(client, upstream);
     });
   }
 
@@ -119,12 +116,5 @@ export class ServiceRelay {
     } catch {
       client.destroy();
     }
-  }
-
-  private watch(socket: Socket): void {
-    this.sockets.add(socket);
-    socket.on('close', () => this.sockets.delete(socket));
-    // Either side may be cut at any time; 'close' follows.
-    socket.on('error', () => undefined);
   }
 }

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Body } from '@nestjs/common';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { EMPTY } from 'rxjs';
+import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 import { JsonBodyInterceptor } from './json-body.interceptor.js';
 import { runInRequestContext } from './request-context.js';
 
@@ -43,6 +43,7 @@ describe('JsonBodyInterceptor', () => {
   const arrived = new Set<IncomingMessage>();
   let isKeyless: boolean;
   let placed: string[];
+  let port: number;
   const server = createServer((request, response) => {
     const caller = String(request.headers['x-caller']);
     const context = { requestId: 'test', ...(isKeyless ? { address: caller } : { userId: caller, caller }) };
@@ -57,14 +58,11 @@ describe('JsonBodyInterceptor', () => {
     isKeyless = false;
     placed = [];
     interceptor = new JsonBodyInterceptor({ deadlineMs: 60_000 });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    port = await startListening(server);
   });
 
   afterEach(async () => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, 'close');
+    await stopServer(server);
   });
 
   /** A request whose body ends when the test says so. */
@@ -72,7 +70,6 @@ describe('JsonBodyInterceptor', () => {
     caller: string,
     method = 'POST',
   ): { finish: (rest: string) => void; answer: Promise<{ status: number; text: string }> } => {
-    const { port } = server.address() as AddressInfo;
     const outgoing = httpRequest({
       port,
       host: '127.0.0.1',

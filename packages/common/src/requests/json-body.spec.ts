@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 import { until } from '../../../../test/support/until.js';
 import {
   type BodyBounds,
@@ -27,6 +28,7 @@ type Outcome = { value: unknown } | { reason: string; limit: number | null };
 
 let outcomes: Outcome[];
 let notReadMs: number;
+let port: number;
 let read: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
 
 const server = createServer((request, response) => {
@@ -48,18 +50,14 @@ beforeEach(async () => {
   outcomes = [];
   notReadMs = NEVER_MS;
   read = async (request, response) => readJsonBody(request, response, BOUNDS);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  port = await startListening(server);
 });
 
 afterEach(async () => {
-  server.closeAllConnections();
-  server.close();
-  await once(server, 'close');
+  await stopServer(server);
 });
 
 async function send(body: string | Buffer, headers: Record<string, string> = {}): Promise<Outcome[]> {
-  const { port } = server.address() as AddressInfo;
   const outgoing = httpRequest({
     port,
     host: '127.0.0.1',
@@ -75,7 +73,7 @@ async function send(body: string | Buffer, headers: Record<string, string> = {})
 
 /** A connection on which a request is written by hand. */
 function dial(text: string): Socket {
-  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const socket = connect(port, '127.0.0.1');
   // A reset is one way to be cut.
   socket.on('error', () => undefined).resume();
   socket.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${text}`);

@@ -229,6 +229,7 @@ describe('the usage of an answer', () => {
 it.each([
   ['NUL', 'm\0', 'm\u{fffd}'],
   ['half a character', 'm\ud83d', 'm\u{fffd}'],
+  ['more than it takes', '\u4e00'.repeat(1_000), '\u4e00'.repeat(200)],
   ['a character at the cut', `${'m'.repeat(199)}\u{1f600}`, `${'m'.repeat(199)}\u{fffd}`],
 ])('a model is named as the service takes it, without %s', (_what, model, expected) => {
   const asked = new AskedModelReader();

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import {
+  type ClientRequest,
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
@@ -15,10 +16,10 @@ import { namedTlsServer } from '../../../../test/support/named-tls-server.js';
 import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 import type { ConnectionLimits } from '../../src/client-connections.js';
 import { EgressProxy } from '../../src/egress-proxy.js';
-import type { EgressPolicy, ReportedRequest } from '../../src/protocol.js';
+import type { EgressPolicy, EgressRules, ReportedRequest } from '../../src/protocol.js';
 import { HttpServiceConnection } from '../../src/service-connection.js';
 import { FakeEgressService, KEY } from './fake-egress-service.js';
-import { CREDENTIAL, SANDBOX, samplePolicy } from './sample-policy.js';
+import { CREDENTIAL, denying, SANDBOX, samplePolicy } from './sample-policy.js';
 import { newAuthority } from '../../src/new-authority.js';
 
 export interface Answer {
@@ -36,6 +37,8 @@ export interface Received extends Answer {
 
 interface Sent {
   method?: string;
+  /** In place of that of the address. */
+  path?: string;
   headers?: Record<string, string | string[]>;
   body?: string;
   credential?: string | null;
@@ -98,6 +101,12 @@ export class ProxyWorld {
       credential,
       samplePolicy({ networks: ['127.0.0.0/8'], authority: this.authority, ...changes }),
     );
+  }
+
+  /** Rules that refuse all, and an owner who allows one request or tunnel to there. */
+  allowOnce(authority: string, layers: EgressRules[] = [{ ...denying([]), yieldsOnce: true }]): void {
+    this.allow({ layers, once: [authority] });
+    this.service.allowedOnce.add(`${SANDBOX} ${authority}`);
   }
 
   /** A host that speaks plain HTTP; answers its port. */
@@ -209,21 +218,20 @@ export class ProxyWorld {
   }
 
   /** One request on a connection that is there. */
-  async over(
-    socket: Duplex,
-    url: string,
-    { method = 'GET', headers = {}, body }: Sent = {},
-  ): Promise<Answer> {
+  async over(socket: Duplex, url: string, sent: Sent = {}): Promise<Answer> {
+    return await answerTo(this.begin(socket, url, sent).end(sent.body));
+  }
+
+  /** One that the test ends itself. What becomes of it is seen by its answer alone. */
+  begin(socket: Duplex, url: string, { method = 'GET', headers = {}, path }: Sent = {}): ClientRequest {
     const { host } = new URL(url);
-    const path = url.slice(url.indexOf(host) + host.length) || '/';
     const sent = request({
       createConnection: () => socket,
       method,
-      path,
+      path: path ?? (url.slice(url.indexOf(host) + host.length) || '/'),
       headers: { Host: host, Connection: 'keep-alive', ...headers },
     });
-    sent.end(body);
-    return await answerTo(sent);
+    return sent.on('error', () => undefined);
   }
 
   /** Bytes as they are; what comes back until the proxy closes. */
@@ -244,6 +252,13 @@ export function proxyAuthorization(credential: string | null, sandbox = SANDBOX)
   return credential === null
     ? {}
     : { 'Proxy-Authorization': `Basic ${Buffer.from(`${sandbox}:${credential}`).toString('base64')}` };
+}
+
+/** The head of `METHOD http://…` or `CONNECT name:port` to the proxy, which may be gone on with. */
+export function requestHead(line: string, credential = CREDENTIAL, sandbox = SANDBOX): string {
+  const host = line.replace(/^\w+ (?:http:\/\/)?([^/]+).*$/, '$1');
+  const { 'Proxy-Authorization': authorization } = proxyAuthorization(credential, sandbox);
+  return `${line} HTTP/1.1\r\nHost: ${host}\r\nProxy-Authorization: ${authorization}\r\n`;
 }
 
 async function answerTo(sent: ReturnType<typeof request>): Promise<Answer> {

@@ -40,22 +40,7 @@ const OPEN = [{ status: 'UNAPPROVED' }];
 const merge = (outcome: string): object => ({ properties: { mergeResult: { outcome } } });
 
 describe('toPullRequest', () => {
-  it('reads what the dashboard tells', () => {
-    expect(readPull(pull)).toEqual({
-      repository: { name: 'PROJ/service', activeAt: null, usable: true },
-      number: 7,
-      title: 'Fix it',
-      updatedAt: 1_795_000_000_000,
-      draft: false,
-      conflicts: 'no',
-      unresolvedComments: 'no',
-      commit: 'a1',
-    });
-  });
-
   it.each<[string, object, object]>([
-    ['a draft', { draft: true }, { draft: true }],
-    ['a conflict', merge('CONFLICTED'), { conflicts: 'yes' }],
     ['an unfinished merge', merge('UNKNOWN'), { conflicts: 'unknown' }],
     ['no merge result', { properties: { openTaskCount: 1 } }, { ...UNKNOWN, unresolvedComments: 'yes' }],
     ['no properties', { properties: undefined }, { ...UNKNOWN, unresolvedComments: 'no' }],

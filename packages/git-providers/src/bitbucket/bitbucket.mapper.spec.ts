@@ -40,22 +40,8 @@ const pull = {
 };
 
 describe('toPullRequest', () => {
-  it('reads what the list tells', () => {
-    expect(readPull(pull)).toEqual({
-      repository: 'team/service',
-      id: 7,
-      title: 'Fix it',
-      updatedAt: Date.UTC(2026, 10, 20, 8, 0, 0, 123),
-      draft: false,
-      openTasks: 0,
-      comments: 2,
-      changesRequested: false,
-      commits: 'aaa..bbb',
-    });
-  });
-
   it.each<[string, object, object]>([
-    ['a draft', { draft: true }, { draft: true }],
+    ['microseconds', {}, { updatedAt: Date.UTC(2026, 10, 20, 8, 0, 0, 123) }],
     ['open tasks', { task_count: 2 }, { openTasks: 2 }],
     [
       'a reviewer who wants changes',

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient, type GuardedRequestInit } from '@slipway/common/http/guarded-http.client.js';
-import { GitProviderError } from '../git-provider.js';
 import { githubBaseUrl, githubTransport } from './github.client.js';
 
 describe('githubBaseUrl', () => {
@@ -48,43 +47,24 @@ describe('githubTransport', () => {
     await http.close();
   });
 
-  async function send(remainingMs = 12_000): Promise<Response> {
-    const call = { signal: new AbortController().signal, deadlineAt: NOW + remainingMs };
-    return await githubTransport(
-      http,
-      call,
-      'ghp_secret',
-      () => NOW,
-    )('https://api.github.com/graphql', { method: 'POST' });
+  async function send(): Promise<Response> {
+    const call = { signal: new AbortController().signal, deadlineAt: NOW + 12_000 };
+    const transport = githubTransport(http, call, 'ghp_secret', () => NOW);
+    return await transport('https://api.github.com/graphql', { method: 'POST' });
   }
 
-  // The client itself never waits longer than its own deadline.
-  it.each([
-    [12_000, 11_750],
-    [3_000, 2_750],
-    [251, 1],
-  ])('with %i ms left lets the client wait %i ms for an answer', async (remainingMs, timeoutMs) => {
-    await send(remainingMs);
-    expect(http.asked).toEqual([expect.objectContaining({ method: 'POST', timeoutMs })]);
-  });
-
-  it.each([250, 0, -1])('asks nothing with %i ms left', async (remainingMs) => {
-    await expect(send(remainingMs)).rejects.toThrow(new GitProviderError('timeout'));
-    expect(http.asked).toEqual([]);
+  it('lets the client wait for an answer as long as the call may take', async () => {
+    await send();
+    expect(http.asked).toEqual([expect.objectContaining({ method: 'POST', timeoutMs: 11_750 })]);
   });
 
   it.each([
-    [401, {}, '', 'unauthorized'],
     [401, { 'x-ratelimit-limit': '5000' }, '', 'unauthorized'],
     // The limit of an anonymous caller: the token has been lost on the way.
     [401, { 'x-ratelimit-limit': '60' }, '', 'unavailable'],
-    [403, {}, 'Resource not accessible by personal access token', 'insufficient_scope'],
-    [403, {}, 'You have exceeded a secondary rate limit', 'rate_limited'],
-    [403, { 'x-github-sso': 'required; url=https://github.com/orgs/octo/sso' }, '', 'sso_required'],
     [403, { 'x-github-sso': 'partial-results; organizations=1' }, '', 'insufficient_scope'],
     [404, {}, 'Not Found', 'unsupported'],
     [422, {}, 'Validation Failed', 'unsupported'],
-    [502, {}, '<html>', 'unavailable'],
   ])('translates %i %j %s to %s', async (status, headers, body, code) => {
     http.answer = new Response(body, { status, headers });
     await expect(send()).rejects.toMatchObject({ code });

@@ -45,37 +45,12 @@ const ISSUE = {
 };
 
 describe('mapPullRequests', () => {
-  it('translates a pull request', () => {
-    expect(mapNodes(PULL_REQUEST)).toEqual({
-      changeRequests: [
-        {
-          repository: { name: 'octo/app', activeAt: Date.parse('2026-11-20T16:45:12Z'), usable: true },
-          number: 1,
-          title: 'A title',
-          updatedAt: Date.parse('2026-11-19T00:00:00Z'),
-          draft: false,
-          conflicts: 'no',
-          failingChecks: 'no',
-          unresolvedComments: 'no',
-        },
-      ],
-      truncated: false,
-    });
-  });
-
   it.each([
-    ['conflicting', { mergeable: 'CONFLICTING' }, { conflicts: 'yes' }],
-    ['mergeability not computed', { mergeable: 'UNKNOWN' }, { conflicts: 'unknown' }],
     ['mergeability of a future kind', { mergeable: 'DANCING' }, { conflicts: 'unknown' }],
-    ['checks failed', rollup('FAILURE'), { failingChecks: 'yes' }],
-    ['checks with errors', rollup('ERROR'), { failingChecks: 'yes' }],
     ['checks expected', rollup('EXPECTED'), { failingChecks: 'no' }],
-    ['checks pending', rollup('PENDING'), { failingChecks: 'no' }],
     ['checks not readable', { commits: null }, { failingChecks: 'unknown' }],
-    ['an open thread', thread(false), { unresolvedComments: 'yes' }],
     ['only resolved threads', thread(true), { unresolvedComments: 'no' }],
     ['threads not readable', { reviewThreads: null }, { unresolvedComments: 'unknown' }],
-    ['a review requesting changes', reviews('CHANGES_REQUESTED'), { unresolvedComments: 'yes' }],
     ['a review approving', reviews('APPROVED'), { unresolvedComments: 'no' }],
     ['a review dismissed', reviews('DISMISSED'), { unresolvedComments: 'no' }],
     ['reviews not known', { latestOpinionatedReviews: undefined }, { unresolvedComments: 'no' }],
@@ -141,29 +116,14 @@ describe('mapMergeability', () => {
 
 describe('mapRepositoriesAndIssues', () => {
   it.each([
-    ['may be written to', {}, true],
     ['by a maintainer', { viewerPermission: 'MAINTAIN' }, true],
     ['by an administrator', { viewerPermission: 'ADMIN' }, true],
     ['not with triage permission', { viewerPermission: 'TRIAGE' }, false],
     ['not without permission', { viewerPermission: null }, false],
-    ['not when archived', { isArchived: true }, false],
     ['not when disabled', { isDisabled: true }, false],
-    ['not when empty', { isEmpty: true, root: null }, false],
-    ['not when a fork', { isFork: true }, false],
-    ['not when a mirror', { isMirror: true }, false],
   ])('a repository %s', (_name, change, writable) => {
     expect(mapProbe({ ...PROBE, ...change })).toEqual([
       expect.objectContaining({ writable, hasAgentInstructions: false }),
-    ]);
-  });
-
-  it.each([
-    ['root', { root: { entries: [{ name: 'AGENTS.md' }] } }],
-    ['microagents', { microagents: { entries: [{ name: 'style.md' }] } }],
-    ['skills', { skills: { entries: [{ name: 'deploy.md' }] } }],
-  ])('finds agent instructions in %s', (_name, change) => {
-    expect(mapProbe({ ...PROBE, ...change })).toEqual([
-      expect.objectContaining({ hasAgentInstructions: true }),
     ]);
   });
 

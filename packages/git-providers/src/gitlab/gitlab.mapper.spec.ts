@@ -70,19 +70,6 @@ function issue(changes: object = {}) {
 }
 
 describe('GitLab merge requests', () => {
-  it('become change requests with a numeric number', () => {
-    expect(mapOne({})).toEqual({
-      repository: { name: 'group/sub/project', activeAt: AT, usable: true },
-      number: 7,
-      title: 'Speed up the build',
-      updatedAt: AT,
-      draft: false,
-      conflicts: 'no',
-      failingChecks: 'no',
-      unresolvedComments: 'no',
-    });
-  });
-
   it.each([
     ['CANNOT_BE_MERGED', true, 'yes'],
     ['CANNOT_BE_MERGED', false, 'no'],
@@ -149,16 +136,6 @@ describe('GitLab probes', () => {
     ['empty', probe({}, { empty: true, root: null })],
   ])('are not writable when %s', (_, node) => {
     expect(mapProbes(node).map(({ writable }) => writable)).toEqual([false]);
-  });
-
-  it.each([
-    [{ root: tree('AGENTS.md') }, true],
-    [{ root: tree('agents') }, false],
-    [{ micro: tree('.openhands/microagents/build.md') }, true],
-    [{ skills: tree('.openhands/skills/deploy.md') }, true],
-    [{ skills: tree('.openhands/skills/README.md') }, false],
-  ])('with %j: instructions %s', (repository, expected) => {
-    expect(mapProbes(probe({}, repository))[0]?.hasAgentInstructions).toBe(expected);
   });
 
   it.each([

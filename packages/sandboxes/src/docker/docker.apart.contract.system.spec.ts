@@ -1,16 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { sandboxName } from './container.js';
 import type { SandboxBackend, SandboxLaunch } from '../sandbox-backend.js';
+import { startedSandbox } from '../sandbox-backend.harness.js';
 import { startRequest } from '../../../agent-server/test/support/agent-server-client.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
-import { AGENT_IMAGE, DockerHarness } from './docker.harness.js';
+import { DockerHarness, describeWithEngine } from './docker.harness.js';
 
 const SIGNAL = new AbortController().signal;
 const MEBIBYTE = 1024 * 1024;
-const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): beside each other', () => {
   let harness: DockerHarness;
@@ -25,10 +25,8 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): beside each ot
     await harness.close();
   });
 
-  async function started(launch: SandboxLaunch, from: SandboxBackend = backend): Promise<SandboxClient> {
-    await from.start(launch, SIGNAL);
-    return await sandboxAnswers(from, launch);
-  }
+  const started = (launch: SandboxLaunch, from: SandboxBackend = backend): Promise<SandboxClient> =>
+    startedSandbox({ backend: from }, launch);
 
   it('cannot connect to each other, wherever they listen', async () => {
     const launches = [harness.launch(), harness.launch()] as const;

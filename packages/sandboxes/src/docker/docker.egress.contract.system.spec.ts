@@ -1,22 +1,22 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { mkdir, readdir, rename, rm, symlink } from 'node:fs/promises';
 import { once } from 'node:events';
 import path from 'node:path';
 import type { SandboxBackend, SandboxLaunch } from '../sandbox-backend.js';
+import { startedSandbox, untilStopped } from '../sandbox-backend.harness.js';
 import { SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { TEST_CERTIFICATE } from '../../../../test/support/tls-certificate.js';
 import { until } from '../../../../test/support/until.js';
 import { CALL_PRIVATE_SERVER } from '../sandbox-backend.contract.js';
 import { describeSandboxEgress } from '../sandbox-backend.egress.contract.js';
 import { sandboxName } from './container.js';
-import { AGENT_IMAGE, DockerHarness, imageVariant } from './docker.harness.js';
+import { AGENT_IMAGE, DockerHarness, imageVariant, describeWithEngine } from './docker.harness.js';
 import { newProxySocket } from './sandbox-relays.js';
 
 const SIGNAL = new AbortController().signal;
 const PORT = 3180;
-const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): with an egress proxy', () => {
   let harness: DockerHarness;
@@ -37,10 +37,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): with an egress
   const ruled = (changes: Partial<SandboxLaunch> = {}): SandboxLaunch =>
     harness.launch({ egress: { port: PORT, credential: 'x', authority: null, isOnlyWay: true }, ...changes });
 
-  async function started(launch: SandboxLaunch): Promise<SandboxClient> {
-    await backend.start(launch, SIGNAL);
-    return await sandboxAnswers(backend, launch);
-  }
+  const started = (launch: SandboxLaunch): Promise<SandboxClient> => startedSandbox(harness, launch);
 
   async function proxy(name: string): Promise<Server> {
     const server = createServer((_, response) => response.setHeader('connection', 'close').end(name));
@@ -111,7 +108,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): with an egress
         workingDir: 'project',
       });
       await backend.start(launch, SIGNAL);
-      await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
+      await untilStopped(backend, launch.id);
       expect(await backend.inspect(launch.id)).toMatchObject({ exit: { code: 7 } });
       await backend.sweep();
       expect((await leftovers()).filter((name) => name.endsWith('-relay'))).toEqual([]);
@@ -130,7 +127,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): with an egress
         egress: { port: PORT, credential: 'x', authority: TEST_CERTIFICATE, isOnlyWay: true },
       });
       await backend.start(launch, SIGNAL);
-      await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
+      await untilStopped(backend, launch.id);
       expect(await backend.logTail(launch.id)).toBe('trusted trusted\n');
       await backend.remove(launch.id);
       expect(await leftovers()).toEqual([]);

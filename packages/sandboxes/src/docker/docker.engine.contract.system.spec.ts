@@ -7,14 +7,19 @@ import {
   SandboxBackendError,
   SandboxBackendUnavailableError,
 } from '../sandbox-backend.js';
+import { startedSandbox, untilStopped } from '../sandbox-backend.harness.js';
 import { FakeRegistry } from '../../../../test/fakes/fake-registry.js';
 import { startListening } from '../../../../test/support/start-listening.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
-import { until } from '../../../../test/support/until.js';
-import { AGENT_IMAGE, DOCKER_HOST, DockerHarness, imageVariant } from './docker.harness.js';
+import {
+  AGENT_IMAGE,
+  DOCKER_HOST,
+  DockerHarness,
+  imageVariant,
+  describeWithEngine,
+} from './docker.harness.js';
 
 const SIGNAL = new AbortController().signal;
-const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports, leftovers', () => {
   let harness: DockerHarness;
@@ -29,10 +34,8 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
     await harness.close();
   });
 
-  async function started(launch: SandboxLaunch = harness.launch()): Promise<SandboxClient> {
-    await backend.start(launch, SIGNAL);
-    return await sandboxAnswers(backend, launch);
-  }
+  const started = (launch: SandboxLaunch = harness.launch()): Promise<SandboxClient> =>
+    startedSandbox(harness, launch);
 
   async function refusal(launch: SandboxLaunch, from: SandboxBackend = backend): Promise<string> {
     const error: unknown = await from.start(launch, SIGNAL).catch((reason: unknown) => reason);
@@ -61,7 +64,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
         await backend.start(launch, SIGNAL);
         expect(lines[0]).toBe(`pulling the image ${registry.image}`);
         expect(lines.at(-1)).toBe(`pulling the image ${registry.image}, 1 of 1 layers`);
-        await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
+        await untilStopped(backend, launch.id);
         expect(await backend.inspect(launch.id)).toMatchObject({ exit: { code: 127 } });
         expect(await backend.logTail(launch.id)).toContain('/not-there');
         await backend.remove(launch.id);

@@ -1,3 +1,4 @@
+import { describe } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,6 +14,7 @@ import type { SandboxBackendHarness } from '../sandbox-backend.harness.js';
 /** The image of `npm run image:agent-server` in the engine of `DOCKER_HOST`; without it these tests are skipped. */
 export const AGENT_IMAGE = process.env['SLIPWAY_TEST_DOCKER_IMAGE'] ?? '';
 export const DOCKER_HOST = process.env['DOCKER_HOST'] ?? null;
+export const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 /** An image derived from the agent's, with a program of the test in place of its own. */
 export interface ImageVariant {

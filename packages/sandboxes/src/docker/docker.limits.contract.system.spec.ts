@@ -1,8 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { SandboxBackend, SandboxLaunch } from '../sandbox-backend.js';
+import { startedSandbox, untilStopped } from '../sandbox-backend.harness.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
-import { until } from '../../../../test/support/until.js';
-import { AGENT_IMAGE, DockerHarness, type ImageVariant, imageVariant } from './docker.harness.js';
+import { DockerHarness, type ImageVariant, imageVariant, describeWithEngine } from './docker.harness.js';
 
 const SIGNAL = new AbortController().signal;
 /** Allocates memory until it is stopped. */
@@ -14,7 +14,6 @@ const CROWD = `
     .once("error", ({ code }) => { console.log(code); process.exit(); });
   more();
 `;
-const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): limits', () => {
   let greedy: ImageVariant;
@@ -38,10 +37,8 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): limits', () =>
     await harness.close();
   });
 
-  async function started(launch: SandboxLaunch = harness.launch()): Promise<SandboxClient> {
-    await backend.start(launch, SIGNAL);
-    return await sandboxAnswers(backend, launch);
-  }
+  const started = (launch: SandboxLaunch = harness.launch()): Promise<SandboxClient> =>
+    startedSandbox(harness, launch);
 
   it('runs tools without capabilities on a read-only file system', async () => {
     const client = await started();
@@ -87,7 +84,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): limits', () =>
   it('reports a program that was killed for its memory', async () => {
     const launch = harness.imageLaunch(greedy.image, { memoryMb: 96 });
     await backend.start(launch, SIGNAL);
-    await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
+    await untilStopped(backend, launch.id);
     expect((await backend.inspect(launch.id)).exit).toEqual({ code: 137, signal: null, outOfMemory: true });
   });
 

@@ -1,13 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import type Docker from 'dockerode';
 import type { SandboxBackend, SandboxLaunch } from '../sandbox-backend.js';
 import { SandboxClient } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
-import { AGENT_IMAGE, DockerHarness } from './docker.harness.js';
+import { AGENT_IMAGE, DockerHarness, describeWithEngine } from './docker.harness.js';
 
 const SIGNAL = new AbortController().signal;
-const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 /** In place of a service: it answers, and says on request what it hears at an address. */
 const SERVICE = `require('node:http').createServer(async ({ url }, response) => {
   const asked = new URL(url, 'http://service').searchParams.get('ask');

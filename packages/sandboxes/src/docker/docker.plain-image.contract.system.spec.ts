@@ -2,13 +2,17 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { SandboxBackend } from '../sandbox-backend.js';
 import { FakeRegistry } from '../../../../test/fakes/fake-registry.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
-import { until } from '../../../../test/support/until.js';
-import { AGENT_IMAGE, DockerHarness, type ImageVariant, plainImage } from './docker.harness.js';
-import { shareSandbox } from '../sandbox-backend.harness.js';
+import {
+  AGENT_IMAGE,
+  DockerHarness,
+  type ImageVariant,
+  plainImage,
+  describeWithEngine,
+} from './docker.harness.js';
+import { shareSandbox, startedSandbox, untilStopped } from '../sandbox-backend.harness.js';
 import { describeSandboxIsolation } from '../sandbox-backend.isolation.contract.js';
 
 const SIGNAL = new AbortController().signal;
-const describeWithEngine = AGENT_IMAGE === '' ? describe.skip : describe;
 
 describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without our agent server', () => {
   let plain: ImageVariant;
@@ -33,10 +37,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     await harness.close();
   });
 
-  async function started(launch = harness.launch()): Promise<SandboxClient> {
-    await backend.start(launch, SIGNAL);
-    return await sandboxAnswers(backend, launch);
-  }
+  const started = (launch = harness.launch()): Promise<SandboxClient> => startedSandbox(harness, launch);
 
   it('run with ours, and keep their files', async () => {
     const lines: string[] = [];
@@ -125,7 +126,7 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
     const launch = harness.launch({ program: { kind: 'native', image: registry.image } });
     try {
       await backend.start(launch, SIGNAL);
-      await until(async () => (await backend.inspect(launch.id)).state === 'stopped');
+      await untilStopped(backend, launch.id);
       expect(await backend.inspect(launch.id)).toMatchObject({ exit: { code: 127 } });
       expect(await backend.logTail(launch.id)).toContain(
         `The image ${registry.image} cannot run our agent server: it has no glibc`,

@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from '@jest/globals';
+import { startListening } from '../../../../test/support/start-listening.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 import {
   connectEngine,
@@ -67,9 +66,8 @@ describe('withDeadline', () => {
         response.writeHead(200, { 'content-type': 'application/json' });
         response.write('{"NCPU":');
       }
-    }).listen(0, '127.0.0.1');
-    await once(engine, 'listening');
-    const docker = connectEngine(`tcp://127.0.0.1:${(engine.address() as AddressInfo).port}`);
+    });
+    const docker = connectEngine(`tcp://127.0.0.1:${await startListening(engine)}`);
 
     await expect(withDeadline(docker.info(), 20)).rejects.toThrow(
       'the Docker engine did not answer within 0.02 s',
@@ -85,9 +83,8 @@ describe('withDeadline', () => {
 });
 
 it('puts nothing into the standard input of a container before what is written to it', async () => {
-  const engine = createServer().listen(0, '127.0.0.1');
-  await once(engine, 'listening');
-  const docker = connectEngine(`tcp://127.0.0.1:${(engine.address() as AddressInfo).port}`);
+  const engine = createServer();
+  const docker = connectEngine(`tcp://127.0.0.1:${await startListening(engine)}`);
   const { promise: received, resolve, reject } = Promise.withResolvers<unknown>();
   // As Podman does, which passes on whatever follows the head of the request.
   engine.once('upgrade', (request, socket, head) => {
@@ -109,31 +106,25 @@ it('puts nothing into the standard input of a container before what is written t
 });
 
 describe('engineFailure', () => {
+  const FULL = 'mkdir /x: no space left on device';
+  const failed = (message: string, code: string): Error => Object.assign(new Error(message), { code });
+  /** As the library throws it: what the engine answered is in the text, and beside it where that was JSON. */
+  const refused = (statusCode: number, text: string, message: string | null): Error =>
+    Object.assign(new Error(`(HTTP code ${statusCode}) ${text}`), {
+      statusCode,
+      json: message && { message },
+    });
+
   it.each([
+    [refused(404, 'no such image - No such image: x ', 'No such image: x'), 'it failed: No such image: x'],
     [
-      Object.assign(new Error('(HTTP code 404) no such image - No such image: x '), {
-        statusCode: 404,
-        json: { message: 'No such image: x' },
-      }),
-      'it failed: No such image: x',
-    ],
-    [
-      Object.assign(new Error('(HTTP code 500) server error - toomanyrequests: slow down '), {
-        statusCode: 500,
-        json: null,
-      }),
+      refused(500, 'server error - toomanyrequests: slow down ', null),
       'it failed: toomanyrequests: slow down',
     ],
+    [failed('connect ENOENT /x', 'ENOENT'), /^it failed: no Docker engine answers \(ENOENT\)/],
+    [failed('connect EACCES /x', 'EACCES'), /^it failed: this user may not use/],
     [
-      Object.assign(new Error('connect ENOENT /x'), { code: 'ENOENT' }),
-      /^it failed: no Docker engine answers \(ENOENT\)/,
-    ],
-    [Object.assign(new Error('connect EACCES /x'), { code: 'EACCES' }), /^it failed: this user may not use/],
-    [
-      Object.assign(new Error('(HTTP code 500) server error - mkdir /x: no space left on device'), {
-        statusCode: 500,
-        json: { message: 'mkdir /x: no space left on device' },
-      }),
+      refused(500, `server error - ${FULL}`, FULL),
       /^it failed: mkdir \/x: no space left on device \(the disk of the Docker engine is full: remove sandboxes/,
     ],
     [new Error('something else'), 'it failed: something else'],
@@ -151,7 +142,7 @@ describe('engineFailure', () => {
     ['EAI_AGAIN', SandboxBackendUnavailableError],
     ['EACCES', SandboxBackendError],
   ])('with the code %s is a %p', (code, expected) => {
-    expect(engineFailure('it failed', Object.assign(new Error('x'), { code }))).toBeInstanceOf(expected);
+    expect(engineFailure('it failed', failed('x', code))).toBeInstanceOf(expected);
   });
 
   it.each([new SandboxBackendError('said'), new SandboxBackendUnavailableError('said')])(

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, it } from '@jest/globals';
+import { startListening } from '../../../../test/support/start-listening.js';
 import { connectEngine } from './engine.js';
 import { GuardedContainers } from './guarded-containers.js';
 import { ensureImage } from './images.js';
@@ -16,9 +15,8 @@ async function engineThatSays(answers: Record<string, [status: number, body: unk
     const [path = ''] = (request.url ?? '').split('?', 1);
     const [status, body] = answers[`${request.method} ${path}`] ?? [404, { message: 'page not found' }];
     response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\r\n`);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const docker = connectEngine(`tcp://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  });
+  const docker = connectEngine(`tcp://127.0.0.1:${await startListening(server)}`);
   return { docker, close: () => server.close().closeAllConnections() };
 }
 

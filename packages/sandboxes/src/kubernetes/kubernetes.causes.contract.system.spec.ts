@@ -1,9 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { SandboxBackendError, type SandboxLaunch } from '../sandbox-backend.js';
+import { startedSandbox, untilStopped } from '../sandbox-backend.harness.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
-import { AGENT_IMAGE, KUBECONFIG, KubernetesHarness } from './kubernetes.harness.js';
+import { AGENT_IMAGE, KubernetesHarness, describeInCluster } from './kubernetes.harness.js';
 
 const SIGNAL = new AbortController().signal;
 const MISSING_IMAGE = 'registry.invalid/nobody/has-this:1';
@@ -13,7 +14,6 @@ const IMAGE_OF_OTHERS = 'slipway-postgres:trial';
 const GREEDY = '--import=data:text/javascript,globalThis.k=[];for(;;)k.push(Buffer.alloc(16777216,1))';
 /** Never comes to the point where it would listen to signals. */
 const BUSY = '--import=data:text/javascript,for(;;)0';
-const describeInCluster = KUBECONFIG === '' ? describe.skip : describe;
 
 describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wrong', () => {
   let harness: KubernetesHarness;
@@ -26,10 +26,7 @@ describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wro
     await harness.close();
   });
 
-  async function started(launch: SandboxLaunch): Promise<SandboxClient> {
-    await harness.backend.start(launch, SIGNAL);
-    return await sandboxAnswers(harness.backend, launch);
-  }
+  const started = (launch: SandboxLaunch): Promise<SandboxClient> => startedSandbox(harness, launch);
 
   async function failureOf(launch: SandboxLaunch): Promise<string> {
     const failure: unknown = await harness.backend.start(launch, SIGNAL).catch((error: unknown) => error);
@@ -62,7 +59,7 @@ describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wro
   it('reports memory that was used up', async () => {
     const launch = harness.imageLaunch(AGENT_IMAGE, { env: { NODE_OPTIONS: GREEDY }, memoryMb: 128 });
     await harness.backend.start(launch, SIGNAL);
-    await until(async () => (await harness.backend.inspect(launch.id)).state === 'stopped');
+    await untilStopped(harness.backend, launch.id);
     expect((await harness.backend.inspect(launch.id)).exit).toMatchObject({ code: 137, outOfMemory: true });
   });
 
@@ -75,7 +72,7 @@ describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wro
       changes += 1;
     });
     await harness.api.call(harness.podPath(launch.id), { method: 'DELETE' });
-    await until(async () => (await harness.backend.inspect(launch.id)).state === 'stopped');
+    await untilStopped(harness.backend, launch.id);
     expect((await harness.backend.inspect(launch.id)).exit?.cause).toContain('removed by something else');
     expect(changes).toBeGreaterThan(0);
     // Also when the controller has made another one, which has no key.

@@ -1,3 +1,4 @@
+import { describe } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,6 +16,7 @@ import type { SandboxBackendHarness, SandboxPromises } from '../sandbox-backend.
 
 /** The cluster that `npm run test:kubernetes` has found; without it these tests are skipped. */
 export const KUBECONFIG = process.env['SLIPWAY_TEST_KUBECONFIG'] ?? '';
+export const describeInCluster = KUBECONFIG === '' ? describe.skip : describe;
 /** The image of `npm run image:agent-server`, as the nodes know it. */
 export const AGENT_IMAGE = process.env['SLIPWAY_TEST_KUBERNETES_IMAGE'] ?? 'slipway-agent-server:trial';
 

@@ -1,8 +1,5 @@
-import { describe } from '@jest/globals';
-import { KUBECONFIG, KubernetesHarness, PROMISES } from './kubernetes.harness.js';
+import { KubernetesHarness, PROMISES, describeInCluster } from './kubernetes.harness.js';
 import { describeSandboxBackend } from '../sandbox-backend.contract.js';
-
-const describeInCluster = KUBECONFIG === '' ? describe.skip : describe;
 
 // A file of its own, so that it runs beside the one of pods that are reached at their addresses: either takes minutes.
 describeInCluster('a cluster whose pods are out of reach (npm run test:kubernetes)', () => {

@@ -73,24 +73,16 @@ describe('sandboxFacts', () => {
   });
 
   it.each([
-    ['an exit', { exitCode: 3, reason: 'Error' }, { code: 3, signal: null, outOfMemory: false }],
-    [
-      'too much memory',
-      { exitCode: 137, reason: 'OOMKilled' },
-      { code: 137, signal: null, outOfMemory: true },
-    ],
-    [
-      'a tool killed for its memory',
-      { exitCode: 0, reason: 'OOMKilled' },
-      { code: 0, signal: null, outOfMemory: false },
-    ],
-    ['a signal', { signal: 9 }, { code: null, signal: 'SIGKILL', outOfMemory: false }],
+    ['an exit', { exitCode: 3, reason: 'Error' }, { code: 3 }],
+    ['too much memory', { exitCode: 137, reason: 'OOMKilled' }, { code: 137, outOfMemory: true }],
+    ['a tool killed for its memory', { exitCode: 0, reason: 'OOMKilled' }, { code: 0 }],
+    ['a signal', { signal: 9 }, { code: null, signal: 'SIGKILL' }],
   ])('reports %s', (_, details, exit) => {
     expect(sandboxFacts(found(terminated(details)), REACH)).toMatchObject({
       state: 'stopped',
       address: null,
       ports: {},
-      exit,
+      exit: { signal: null, outOfMemory: false, ...exit },
     });
   });
 

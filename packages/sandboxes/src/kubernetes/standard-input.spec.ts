@@ -8,14 +8,13 @@ import { ApiServerError, ApiServer } from './api-server.js';
 import { FakeKubernetes } from '../../../../test/fakes/fake-kubernetes.js';
 import { startListening } from '../../../../test/support/start-listening.js';
 import { useFolder } from '../../../../test/support/use-folder.js';
-import { writeToStandardInput } from './standard-input.js';
+import { type WriteMoments, writeToStandardInput } from './standard-input.js';
 
 const PODS = '/api/v1/namespaces/n/pods';
 const LINE = '{"session_api_key":"k"}';
 const STATUS = 3;
 const BEGUN = Buffer.of(STATUS);
 const NEVER = new AbortController().signal;
-const PERMITTED = Promise.resolve();
 
 /** What the API server says over an attach about its end. */
 function statusFrame(status: object): Buffer {
@@ -64,16 +63,19 @@ describe('writeToStandardInput', () => {
     return promise;
   }
 
-  it('stays until the cluster says that the line was written, and not only that the attach has begun', async () => {
-    const attach = nextAttach();
-    const writing = writeToStandardInput(
+  const write = (moments: Partial<WriteMoments> = {}): Promise<void> =>
+    writeToStandardInput(
       api,
       PODS,
       'a',
       LINE,
-      { permitted: PERMITTED, arrived: NEVER },
+      { permitted: Promise.resolve(), arrived: NEVER, ...moments },
       NEVER,
     );
+
+  it('stays until the cluster says that the line was written, and not only that the attach has begun', async () => {
+    const attach = nextAttach();
+    const writing = write();
     const { socket, input } = await attach;
     expect(await input).toBe(`${LINE}\n`);
     const isThere = Promise.race([
@@ -90,8 +92,7 @@ describe('writeToStandardInput', () => {
   it('writes nothing before it may', async () => {
     const attach = nextAttach();
     const permitted = Promise.withResolvers<void>();
-    const moments = { permitted: permitted.promise, arrived: NEVER };
-    const writing = writeToStandardInput(api, PODS, 'a', LINE, moments, NEVER);
+    const writing = write({ permitted: permitted.promise });
     const { input } = await attach;
     permitted.reject(new ApiServerError('not now', 429, 'TooManyRequests'));
     await expect(writing).rejects.toThrow('not now');
@@ -101,8 +102,7 @@ describe('writeToStandardInput', () => {
   it('leaves when the line has arrived, however long the node keeps the attach open', async () => {
     const attach = nextAttach();
     const arrived = new AbortController();
-    const moments = { permitted: PERMITTED, arrived: arrived.signal };
-    const writing = writeToStandardInput(api, PODS, 'a', LINE, moments, NEVER);
+    const writing = write({ arrived: arrived.signal });
     const { socket, input } = await attach;
     expect(await input).toBe(`${LINE}\n`);
     const left = once(socket, 'close');
@@ -121,9 +121,7 @@ describe('writeToStandardInput', () => {
     ['ends without a word', (socket: WebSocket) => socket.close(), 'the attach was cut'],
   ])('says that it may not have been written when the attach %s', async (_how, end, message) => {
     const attach = nextAttach();
-    const moments = { permitted: PERMITTED, arrived: NEVER };
-    const writing = writeToStandardInput(api, PODS, 'a', LINE, moments, NEVER);
-    const outcome = writing.catch((error: unknown) => error);
+    const outcome = write().catch((error: unknown) => error);
     const { socket, input } = await attach;
     await input;
     end(socket);

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ProcessSandboxBackend } from './process.backend.js';
 import { sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
-import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
+import { type ProcessHarness, processHarness, shellLaunch } from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
 const MEGABYTE = 1024 * 1024;
@@ -41,8 +41,6 @@ function canMount(): boolean {
     await harness.close();
   });
 
-  const shell = (script: string) =>
-    sandboxLaunch({ program: { kind: 'command', command: 'sh', args: ['-c', script] } });
   const backendWith = async (fileLimits: Partial<ProcessHarness['options']['fileLimits']>) =>
     await harness.reopen({ fileLimits: { ...harness.options.fileLimits, ...fileLimits } });
 
@@ -56,7 +54,7 @@ function canMount(): boolean {
     const calm = harness.launch();
     await backend.start(calm, SIGNAL);
     const client = await sandboxAnswers(backend, calm);
-    const filler = shell(`cd workspace; ${fill}; echo full; sleep 1000`);
+    const filler = shellLaunch(`cd workspace; ${fill}; echo full; sleep 1000`);
     await backend.start(filler, SIGNAL);
     await until(async () => {
       await backend.sweep();
@@ -75,7 +73,7 @@ function canMount(): boolean {
     await backend.sweep();
     // Commands need room for their events, which a quick filler leaves to none.
     expect((await client.run('echo calm')).stdout).toBe('calm\n');
-    const another = shell('touch workspace/again; sleep 1000');
+    const another = shellLaunch('touch workspace/again; sleep 1000');
     await backend.start(another, SIGNAL);
     await until(() => existsSync(path.join(harness.options.folder, another.id, 'box/workspace/again')));
   });
@@ -87,7 +85,7 @@ function canMount(): boolean {
     'knows after a restart what ended a sandbox that left no room for another %s',
     async (_, fill, free) => {
       const backend = await backendWith({ minFreeBytes: 100 * MEGABYTE });
-      const filler = shell(`${fill}; sleep 1000`);
+      const filler = shellLaunch(`${fill}; sleep 1000`);
       await backend.start(filler, SIGNAL);
       await until(async () => (await backend.disk())?.[free] === 0);
       await until(async () => {
@@ -102,7 +100,7 @@ function canMount(): boolean {
 
   it('keeps answering about sandboxes whose log cannot be rotated', async () => {
     const backend = await backendWith({ logBytes: 1000, minFreeBytes: 0 });
-    const launch = shell('seq 10000; head -c 1G /dev/zero > workspace/big; sleep 1000');
+    const launch = shellLaunch('seq 10000; head -c 1G /dev/zero > workspace/big; sleep 1000');
     await backend.start(launch, SIGNAL);
     await until(async () => ((await backend.disk())?.freeBytes ?? 1) === 0);
     expect(await backend.list()).toMatchObject([{ id: launch.id, state: 'running' }]);

@@ -1,18 +1,7 @@
-import { spawnSync } from 'node:child_process';
-import { describe } from '@jest/globals';
 import { reservedPort } from '../../../../test/support/reserved-port.js';
 import { describeSandboxEgress } from '../sandbox-backend.egress.contract.js';
 import { NETWORK_INTERFACE } from './sandbox-network.js';
-import { processHarness } from './process.sandbox-backend.harness.js';
-
-const NEEDED = [
-  ['bwrap', '--version'],
-  ['slirp4netns', '--version'],
-  ['ip', '-V'],
-] as const;
-const describeNetwork = NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0)
-  ? describe
-  : describe.skip;
+import { describeNetwork, processHarness } from './process.sandbox-backend.harness.js';
 
 describeNetwork('process sandboxes', () => {
   describeSandboxEgress('process', async () => {

@@ -1,18 +1,21 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { viewTree } from '@slipway/common/processes/end-processes.js';
 import { type Cgroups, findCgroups } from './cgroups.js';
-import type { SandboxLaunch } from '../sandbox-backend.js';
+import { untilStopped } from '../sandbox-backend.harness.js';
 import { sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
-import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
+import {
+  ISOLATIONS,
+  nodeLaunch,
+  type ProcessHarness,
+  processHarness,
+  shellLaunch,
+} from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
-const ISOLATIONS =
-  spawnSync('bwrap', ['--version']).status === 0 ? (['none', 'bwrap'] as const) : (['none'] as const);
 /** Allocates memory until it is stopped. */
 const GREEDY = 'const all = []; for (;;) all.push(Buffer.alloc(8_000_000, 1));';
 const IS_ROOT = process.getuid?.() === 0;
@@ -37,17 +40,6 @@ describe.each(ISOLATIONS)('limits of process sandboxes, isolation %s', (isolatio
   });
 
   const at = (id: string, ...names: string[]) => path.join(harness.options.folder, id, ...names);
-  const shell = (script: string, changes: Partial<SandboxLaunch> = {}) =>
-    sandboxLaunch({ program: { kind: 'command', command: 'sh', args: ['-c', script] }, ...changes });
-  const node = (script: string, changes: Partial<SandboxLaunch> = {}) =>
-    sandboxLaunch({
-      program: { kind: 'command', command: process.execPath, args: ['-e', script] },
-      ...changes,
-    });
-
-  async function stopped(id: string): Promise<void> {
-    await until(async () => (await harness.backend.inspect(id)).state === 'stopped');
-  }
 
   it('says which limits hold', async () => {
     const [{ text: notice } = { text: '' }] = await harness.backend.prepare();
@@ -59,9 +51,9 @@ describe.each(ISOLATIONS)('limits of process sandboxes, isolation %s', (isolatio
     if (!cgroups.resources.has('memory')) {
       return;
     }
-    const launch = node(GREEDY, { memoryMb: 96 });
+    const launch = nodeLaunch(GREEDY, { memoryMb: 96 });
     await harness.backend.start(launch, SIGNAL);
-    await stopped(launch.id);
+    await untilStopped(harness.backend, launch.id);
     expect((await harness.backend.inspect(launch.id)).exit).toMatchObject({ outOfMemory: true });
     // A service that starts later reads the same.
     const later = await harness.reopen();
@@ -72,9 +64,9 @@ describe.each(ISOLATIONS)('limits of process sandboxes, isolation %s', (isolatio
     if (!cgroups.resources.has('memory')) {
       return;
     }
-    const launch = shell(`${process.execPath} -e '${GREEDY}'; exit 3`, { memoryMb: 96 });
+    const launch = shellLaunch(`${process.execPath} -e '${GREEDY}'; exit 3`, { memoryMb: 96 });
     await harness.backend.start(launch, SIGNAL);
-    await stopped(launch.id);
+    await untilStopped(harness.backend, launch.id);
     expect((await harness.backend.inspect(launch.id)).exit).toEqual({
       code: 3,
       signal: null,
@@ -89,9 +81,9 @@ describe.each(ISOLATIONS)('limits of process sandboxes, isolation %s', (isolatio
     const burn = `
       const end = Date.now() + 1000; while (Date.now() < end) {}
       console.log('used', process.cpuUsage().user + process.cpuUsage().system);`;
-    const launch = node(burn, { cpu: 0.2 });
+    const launch = nodeLaunch(burn, { cpu: 0.2 });
     await harness.backend.start(launch, SIGNAL);
-    await stopped(launch.id);
+    await untilStopped(harness.backend, launch.id);
     const used = /used (\d+)/.exec(await harness.backend.logTail(launch.id))?.[1];
     expect(Number(used)).toBeLessThan(600_000);
   });
@@ -100,7 +92,7 @@ describe.each(ISOLATIONS)('limits of process sandboxes, isolation %s', (isolatio
     if (!cgroups.resources.has('pids') && !IS_ROOT) {
       return;
     }
-    const bomb = shell('bomb() { bomb & bomb & wait; }; touch workspace/began; bomb; sleep 1000');
+    const bomb = shellLaunch('bomb() { bomb & bomb & wait; }; touch workspace/began; bomb; sleep 1000');
     await harness.backend.start(bomb, SIGNAL);
     await until(async () => (await harness.backend.logTail(bomb.id)).includes('fork'));
     const calm = harness.launch();
@@ -117,7 +109,7 @@ describe.each(ISOLATIONS)('limits of process sandboxes, isolation %s', (isolatio
   it('limits open files, the size of files, and core dumps', async () => {
     const limits = { ...harness.options.limits, fileMb: 1 };
     const backend = await harness.reopen({ limits });
-    const launch = shell(
+    const launch = shellLaunch(
       'cd workspace; ulimit -n; ulimit -c; truncate -s 100M sparse; dd if=/dev/zero of=big bs=1M count=3; echo end',
     );
     await backend.start(launch, SIGNAL);

@@ -1,19 +1,21 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
-import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
+import {
+  describeInBubblewrap,
+  type ProcessHarness,
+  processHarness,
+} from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
-const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 const SYSTEM = /^(usr|bin|sbin|lib\w*|etc|dev|proc|sys|run|tmp|var|workspace)$/;
 /** Holds keys, or says who administers the machine how. */
 const PRIVATE_CONFIGURATION =
   'shadow gshadow sudoers sudoers.d ssh cron.d fstab hostname machine-id environment gitconfig npmrc pip.conf profile.d ssl/private pki/tls/private slipway docker systemd apt';
 
-const describeInBubblewrap = HAS_BUBBLEWRAP ? describe : describe.skip;
 let harness: ProcessHarness;
 let client: SandboxClient;
 

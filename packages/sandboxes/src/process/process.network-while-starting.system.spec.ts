@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -8,15 +8,17 @@ import { findProgram } from './platform.js';
 import { SandboxFiles } from './sandbox-files.js';
 import { sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { until } from '../../../../test/support/until.js';
-import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
+import {
+  describeNetwork,
+  type ProcessHarness,
+  processHarness,
+  shellLaunch,
+} from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
-const isInstalled = ['bwrap', 'slirp4netns'].every(
-  (program) => spawnSync(program, ['--version']).status === 0,
-);
 const ROUTE = /^tap0\t00000000\t/m;
 
-(isInstalled ? describe : describe.skip)('the network of a process sandbox while it starts', () => {
+describeNetwork('the network of a process sandbox while it starts', () => {
   let harness: ProcessHarness;
   let control: string;
   let begun: string;
@@ -91,8 +93,7 @@ exec ${await findProgram('slirp4netns', searchPath)} "$@"
 
   it('is there before another program runs', async () => {
     await mark('hold');
-    const script = 'echo begun; cat /proc/net/route; sleep 1000';
-    const launch = harness.launch({ program: { kind: 'command', command: 'sh', args: ['-c', script] } });
+    const launch = shellLaunch('echo begun; cat /proc/net/route; sleep 1000');
     await harness.backend.start(launch, SIGNAL);
     expect(await harness.backend.logTail(launch.id)).toBe('');
     await rm(path.join(control, 'hold'));

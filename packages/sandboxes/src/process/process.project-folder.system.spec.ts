@@ -1,17 +1,19 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { spawnSync } from 'node:child_process';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { startRequest } from '../../../agent-server/test/support/agent-server-client.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
-import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
+import {
+  describeInBubblewrap,
+  type ProcessHarness,
+  processHarness,
+} from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
-const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 
-(HAS_BUBBLEWRAP ? describe : describe.skip)('/workspace/project in bubblewrap', () => {
+describeInBubblewrap('/workspace/project in bubblewrap', () => {
   let harness: ProcessHarness;
 
   beforeEach(async () => {

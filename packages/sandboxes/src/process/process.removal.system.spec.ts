@@ -6,7 +6,13 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ProcessSandboxBackend } from './process.backend.js';
 import { commandLines } from '../../../../test/support/command-lines.js';
 import { until } from '../../../../test/support/until.js';
-import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
+import {
+  describeNetwork,
+  type ProcessHarness,
+  processHarness,
+  sandboxLaunch,
+  shellLaunch,
+} from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
 /** Deeper than the longest path (PATH_MAX). */
@@ -69,11 +75,7 @@ describe('the removal of process sandboxes', () => {
   });
 });
 
-const canIsolate = ['bwrap', 'slirp4netns'].every(
-  (program) => spawnSync(program, ['--version']).status === 0,
-);
-
-(canIsolate ? describe : describe.skip)('the removal of a stock program behind a relay', () => {
+describeNetwork('the removal of a stock program behind a relay', () => {
   /** Of all processes of this machine, the command lines that name the sandbox. */
   const processesOf = (id: string): string[] => commandLines().filter((line) => line.includes(id));
 
@@ -86,8 +88,7 @@ const canIsolate = ['bwrap', 'slirp4netns'].every(
   ])('leaves no process where it %s', async (_how, expected, script) => {
     const harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] }, graceMs: 100 });
     try {
-      const program = { kind: 'command' as const, command: 'sh', args: ['-c', script] };
-      const launch = sandboxLaunch({ program, ports: { WORKER_1: 12_000 } });
+      const launch = shellLaunch(script, { ports: { WORKER_1: 12_000 } });
       await harness.backend.start(launch, SIGNAL);
       await until(async () => (await harness.backend.inspect(launch.id)).state === expected);
       expect(expected === 'stopped' || processesOf(launch.id).length > 0).toBe(true);

@@ -1,3 +1,5 @@
+import { describe } from '@jest/globals';
+import { spawnSync, type StdioOptions } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,10 +11,23 @@ import {
 } from './process.options.js';
 import { ProcessSandboxBackend } from './process.backend.js';
 import { sandboxLaunch as anyLaunch } from '../../../../test/support/sandbox-launch.js';
+import { inheritedEnvironment } from '../../../../test/support/service-process.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
 import type { SandboxBackendHarness } from '../sandbox-backend.harness.js';
 
 const ENTRY = fileURLToPath(new URL('../../../../dist/bundle/agent-server/main.js', import.meta.url));
+const LOADER = fileURLToPath(new URL('../../../../scripts/lib/typescript-loader.cjs', import.meta.url));
+const STARTER = fileURLToPath(new URL('../../../../test/fakes/start-sandbox.ts', import.meta.url));
+
+const isInstalled = (program: string, flag = '--version'): boolean => spawnSync(program, [flag]).status === 0;
+
+/** Where bubblewrap is installed but unusable, tests fail; where it is not installed, they do without. */
+const HAS_BUBBLEWRAP = isInstalled('bwrap');
+export const ISOLATIONS: readonly ProcessIsolation[] = HAS_BUBBLEWRAP ? ['none', 'bwrap'] : ['none'];
+export const describeInBubblewrap = HAS_BUBBLEWRAP ? describe : describe.skip;
+/** The same of what gives sandboxes a network of their own. */
+export const describeNetwork =
+  HAS_BUBBLEWRAP && isInstalled('slirp4netns') && isInstalled('ip', '-V') ? describe : describe.skip;
 
 /** A process backend over a data folder of its own. */
 export interface ProcessHarness extends SandboxBackendHarness {
@@ -72,10 +87,7 @@ export async function processHarness(
     hidden,
     reopen,
     launch: sandboxLaunch,
-    brokenLaunch: () =>
-      sandboxLaunch({
-        program: { kind: 'command', command: 'sh', args: ['-c', 'echo it is broken; exit 7'] },
-      }),
+    brokenLaunch: () => shellLaunch('echo it is broken; exit 7'),
     clear,
     close: async () => {
       await clear();
@@ -87,4 +99,25 @@ export async function processHarness(
 /** A launch of our own agent server under a new id and key. */
 export function sandboxLaunch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
   return anyLaunch({ workingDir: 'workspace', ...changes });
+}
+
+/** A launch of a program of the test. */
+export function shellLaunch(script: string, changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
+  return sandboxLaunch({ program: { kind: 'command', command: 'sh', args: ['-c', script] }, ...changes });
+}
+
+/** The same in JavaScript. */
+export function nodeLaunch(script: string, changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
+  const program = { kind: 'command' as const, command: process.execPath, args: ['-e', script] };
+  return sandboxLaunch({ program, ...changes });
+}
+
+/** Blocks this process until another service has started the sandbox anew, and has died. */
+export function startElsewhere(options: ProcessBackendOptions, launch: SandboxLaunch, stdio?: StdioOptions) {
+  return spawnSync(process.execPath, ['--require', LOADER, STARTER], {
+    env: inheritedEnvironment(),
+    input: JSON.stringify({ options, launch }),
+    encoding: 'utf8',
+    ...(stdio && { stdio }),
+  });
 }

@@ -3,22 +3,25 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { viewTree } from '@slipway/common/processes/end-processes.js';
-import { SandboxBackendError, type SandboxLaunch } from '../sandbox-backend.js';
+import { SandboxBackendError } from '../sandbox-backend.js';
+import { untilStopped } from '../sandbox-backend.harness.js';
 import { probeBubblewrap } from './isolation-probe.js';
 import { ProcessSandboxBackend } from './process.backend.js';
 import { sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { sandboxFetch } from '../../../../test/support/sandbox-fetch.js';
-import { inheritedEnvironment } from '../../../../test/support/service-process.js';
 import { until } from '../../../../test/support/until.js';
-import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
+import {
+  ISOLATIONS,
+  nodeLaunch,
+  type ProcessHarness,
+  processHarness,
+  sandboxLaunch,
+  shellLaunch,
+  startElsewhere,
+} from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
-const ISOLATIONS =
-  spawnSync('bwrap', ['--version']).status === 0 ? (['none', 'bwrap'] as const) : (['none'] as const);
-const LOADER = fileURLToPath(new URL('../../../../scripts/lib/typescript-loader.cjs', import.meta.url));
-const STARTER = fileURLToPath(new URL('../../../../test/fakes/start-sandbox.ts', import.meta.url));
 
 describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   let harness: ProcessHarness;
@@ -38,20 +41,6 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   const at = (id: string, ...names: string[]) => path.join(harness.options.folder, id, ...names);
   const processesOf = (id: string) =>
     viewTree({ root: null, marker: `SLIPWAY_SANDBOX=instance-of-a-test/${id}`, user: null })?.members ?? [];
-  const shell = (script: string, changes: Partial<SandboxLaunch> = {}) =>
-    sandboxLaunch({ program: { kind: 'command', command: 'sh', args: ['-c', script] }, ...changes });
-
-  /** Blocks this process until another one has started the sandbox anew, and has died. */
-  const startElsewhere = (launch: SandboxLaunch, changes: Partial<ProcessHarness['options']> = {}) =>
-    spawnSync(process.execPath, ['--require', LOADER, STARTER], {
-      env: inheritedEnvironment(),
-      input: JSON.stringify({ options: { ...harness.options, ...changes }, launch }),
-      encoding: 'utf8',
-    });
-
-  async function stopped(id: string): Promise<void> {
-    await until(async () => (await harness.backend.inspect(id)).state === 'stopped');
-  }
 
   it('reports its isolation', async () => {
     expect(harness.backend.isolation).toBe(isolation);
@@ -61,7 +50,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
 
   it('keeps running when the service that started it is killed', async () => {
     const launch = harness.launch();
-    const service = startElsewhere(launch);
+    const service = startElsewhere(harness.options, launch);
     expect(service.stderr.replaceAll(/^.*(Warning|trace-warnings).*\n/gm, '')).toBe('');
     expect(service.signal).toBe('SIGKILL');
     const client = await sandboxAnswers(harness.backend, launch);
@@ -76,17 +65,17 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   });
 
   it('ends everything that an ended program leaves behind', async () => {
-    const launch = shell('setsid sleep 1000 & (setsid sleep 1000 &) ; exit 0');
+    const launch = shellLaunch('setsid sleep 1000 & (setsid sleep 1000 &) ; exit 0');
     await harness.backend.start(launch, SIGNAL);
-    await stopped(launch.id);
+    await untilStopped(harness.backend, launch.id);
     await until(() => processesOf(launch.id).length === 0);
     expect(await harness.backend.inspect(launch.id)).toMatchObject({ exit: { code: 0 } });
   });
 
   it('reports the signal that ended a program', async () => {
-    const launch = shell('kill -KILL $$');
+    const launch = shellLaunch('kill -KILL $$');
     await harness.backend.start(launch, SIGNAL);
-    await stopped(launch.id);
+    await untilStopped(harness.backend, launch.id);
     expect(await harness.backend.inspect(launch.id)).toMatchObject({
       exit: { code: null, signal: 'SIGKILL' },
     });
@@ -94,7 +83,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
 
   it('gives a program its grace time', async () => {
     const wait = 'echo ready > ready; while :; do sleep 0.01; done';
-    const launch = shell(`trap "echo polite > end; exit 5" TERM; cd workspace; ${wait}`);
+    const launch = shellLaunch(`trap "echo polite > end; exit 5" TERM; cd workspace; ${wait}`);
     await harness.backend.start(launch, SIGNAL);
     await until(() => existsSync(at(launch.id, 'box/workspace/ready')));
     await harness.backend.pause(launch.id);
@@ -104,7 +93,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
 
   it('kills a program that ignores SIGTERM', async () => {
     const backend = await harness.reopen({ graceMs: 50 });
-    const launch = shell('trap "" TERM; while :; do sleep 0.01; done');
+    const launch = shellLaunch('trap "" TERM; while :; do sleep 0.01; done');
     await backend.start(launch, SIGNAL);
     await until(() => processesOf(launch.id).length > 0);
     await backend.pause(launch.id);
@@ -115,11 +104,8 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     const script = `require('node:http')
       .createServer((request, response) => response.end(JSON.stringify(process.env)))
       .listen({port}, '127.0.0.1')`;
-    const launch = sandboxLaunch({
-      program: { kind: 'command', command: process.execPath, args: ['-e', script] },
-      env: { FROM_SPEC: '1' },
-      callbackUrl: 'http://127.0.0.1:9/api/v1/webhooks',
-    });
+    const callbackUrl = 'http://127.0.0.1:9/api/v1/webhooks';
+    const launch = nodeLaunch(script, { env: { FROM_SPEC: '1' }, callbackUrl });
     await harness.backend.start(launch, SIGNAL);
     const { address } = await sandboxAnswers(harness.backend, launch);
     const env: unknown = await (await sandboxFetch(address, '/')).json();
@@ -128,7 +114,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
       FROM_SPEC: '1',
       HOME: at(launch.id, 'box/home'),
       OH_SESSION_API_KEYS_0: launch.sessionKey,
-      OH_WEBHOOKS_0_BASE_URL: 'http://127.0.0.1:9/api/v1/webhooks',
+      OH_WEBHOOKS_0_BASE_URL: callbackUrl,
     });
     expect(env).not.toHaveProperty('DATABASE_URL');
   });
@@ -151,14 +137,14 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
       it('ends nothing of a start that another service made while this one stalled in a pause', async () => {
         // The same processes from the start to the end: a loop of short ones would be another set at each look.
         const wait = '(trap "" TERM; exec sleep 1000) & echo ready > ready; while :; do wait; done';
-        const launch = shell(`trap "echo asked > asked" TERM; cd workspace; ${wait}`);
+        const launch = shellLaunch(`trap "echo asked > asked" TERM; cd workspace; ${wait}`);
         await harness.backend.start(launch, SIGNAL);
         const ready = at(launch.id, 'box/workspace/ready');
         await until(() => existsSync(ready));
         const pause = harness.backend.pause(launch.id);
         await until(() => existsSync(at(launch.id, 'box/workspace/asked')));
         rmSync(ready);
-        startElsewhere(launch, { graceMs: 0 });
+        startElsewhere({ ...harness.options, graceMs: 0 }, launch);
         // This process, and the pause in it, stand still until the other start has all its processes.
         spawnSync('sh', ['-c', 'until [ -e "$0" ]; do sleep 0.01; done', ready]);
         const started = processesOf(launch.id);
@@ -204,7 +190,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
       it('reports what it cannot apply, and refuses what it must not run', async () => {
         const { backend } = harness;
         const lines: string[] = [];
-        const launch = shell('exit 0', { runtime: 'runsc', onShortfall: (line) => lines.push(line) });
+        const launch = shellLaunch('exit 0', { runtime: 'runsc', onShortfall: (line) => lines.push(line) });
         await backend.start(launch, SIGNAL);
         expect(lines).toEqual([
           'The process backend cannot apply the container runtime of the sandbox specification.',

@@ -9,19 +9,15 @@ import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
-import { SandboxBackendError } from '../sandbox-backend.js';
+import { type SandboxBackend, SandboxBackendError } from '../sandbox-backend.js';
+import { startedSandbox } from '../sandbox-backend.harness.js';
 import { identifyProcess } from './sandbox-program.js';
-import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
+import type { SandboxClient } from '../../../../test/support/sandbox-client.js';
 import { TEST_CERTIFICATE } from '../../../../test/support/tls-certificate.js';
 import { until } from '../../../../test/support/until.js';
-import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
+import { describeNetwork, type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
-const NEEDED = [
-  ['bwrap', '--version'],
-  ['slirp4netns', '--version'],
-  ['ip', '-V'],
-] as const;
 /** Options of sockets for which Linux looks up no route: SO_BINDTODEVICE, SO_DONTROUTE (socket(7)). */
 const OPTIONS = ['25=tap0', '5=1'];
 /** Connects with an option, and says so. */
@@ -32,11 +28,6 @@ const CONNECT = `
   setsockopt($s, SOL_SOCKET, $name, $value =~ /^\\d+$/ ? pack("i", $value) : "$value\\0") or die if defined $value;
   print "connected\\n" if connect($s, sockaddr_in($port, inet_aton($host)));
 `;
-/** Where the programs are installed but do not work, the suite fails; where they are not, there is nothing to test. */
-const describeNetwork = NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0)
-  ? describe
-  : describe.skip;
-
 /** Others may make no network namespaces outside of a user namespace. */
 const describeAsRoot = process.getuid?.() === 0 ? describe : describe.skip;
 
@@ -60,10 +51,10 @@ describeNetwork('the network of a process sandbox', () => {
     await harness.close();
   });
 
-  const started = async (launch = harness.launch()): Promise<SandboxClient> => {
-    await harness.backend.start(launch, SIGNAL);
-    return await sandboxAnswers(harness.backend, launch);
-  };
+  const started = async (
+    launch = harness.launch(),
+    backend: SandboxBackend = harness.backend,
+  ): Promise<SandboxClient> => await startedSandbox({ backend }, launch);
 
   it('leads to no service of this machine and no private address, but for a port that the operator opened', async () => {
     const client = await started();
@@ -85,9 +76,7 @@ describeNetwork('the network of a process sandbox', () => {
       network: { mode: 'isolated', allow: addresses.map((address) => `${address}:${portOf(closed)}`) },
     });
     const other = await serve('0.0.0.0');
-    const launch = harness.launch();
-    await backend.start(launch, SIGNAL);
-    const client = await sandboxAnswers(backend, launch);
+    const client = await started(harness.launch(), backend);
     const targets = (server: Server) => addresses.map((address) => `${address}/${portOf(server)}`);
     const found = await openOnes(client, [...targets(closed), ...targets(other)]);
     expect(found.toSorted()).toEqual(targets(closed).toSorted());
@@ -98,9 +87,7 @@ describeNetwork('the network of a process sandbox', () => {
     const addresses = ownAddresses();
     const allow = ['10.0.0.0/8', '192.168.0.0/16', ...addresses.map((address) => `${address}/32`)];
     const backend = await harness.reopen({ network: { mode: 'isolated', allow } });
-    const launch = harness.launch();
-    await backend.start(launch, SIGNAL);
-    const client = await sandboxAnswers(backend, launch);
+    const client = await started(harness.launch(), backend);
     const targets = addresses.map((address) => `${address}/${portOf(closed)}`);
     expect((await openOnes(client, targets)).toSorted()).toEqual(targets.toSorted());
   });
@@ -111,9 +98,7 @@ describeNetwork('the network of a process sandbox', () => {
     });
     const port = 1;
     const egress = { port, credential: 'x', authority: TEST_CERTIFICATE, isOnlyWay: true };
-    const launch = harness.launch({ egress });
-    await backend.start(launch, SIGNAL);
-    const client = await sandboxAnswers(backend, launch);
+    const client = await started(harness.launch({ egress }), backend);
     const targets = [`127.0.0.1/${portOf(opened)}`, `10.0.2.2/${portOf(opened)}`];
     expect(await openOnes(client, targets)).toEqual([]);
   });

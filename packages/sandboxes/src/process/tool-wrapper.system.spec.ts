@@ -1,5 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { spawnSync } from 'node:child_process';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,13 +6,13 @@ import path from 'node:path';
 import { pastDeadline } from '../../../../test/support/past-deadline.js';
 import { ShellSession } from '../../../agent-server/src/tools/shell-session.js';
 import { toolWrapper } from './isolation.js';
+import { describeInBubblewrap } from './process.sandbox-backend.harness.js';
 import { SandboxFiles } from './sandbox-files.js';
 
 const LIMIT_MS = 600_000;
-const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 
 /** Tests the backend's wrapper together with the agent server's shell. */
-(HAS_BUBBLEWRAP ? describe : describe.skip)('a terminal behind the wrapper of tools', () => {
+describeInBubblewrap('a terminal behind the wrapper of tools', () => {
   let folder: string;
   let files: SandboxFiles;
   let shell: ShellSession;

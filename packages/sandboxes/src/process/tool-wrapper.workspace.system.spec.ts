@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } f
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { toolWrapper } from './isolation.js';
+import { describeInBubblewrap } from './process.sandbox-backend.harness.js';
 import { SandboxFiles } from './sandbox-files.js';
 import { startGitHttpServer } from '../../../../test/fakes/git-http-server.js';
 import { SESSION_KEY } from '../../../agent-server/test/support/agent-server-client.js';
@@ -15,7 +16,6 @@ import {
 } from '../../../agent-server/test/support/test-agent-server.js';
 import { until } from '../../../../test/support/until.js';
 
-const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 const RENAMEAT2 = process.arch === 'arm64' ? 276 : 316;
 /** Exchanges two names as fast as it can: `renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE)`. */
 const EXCHANGE = `open(F, '>', 'exchanging'); while (1) { syscall(${RENAMEAT2}, -100, $ARGV[0], -100, $ARGV[1], 2); }`;
@@ -23,7 +23,7 @@ const ATTEMPTS = 25;
 const TOKEN = 'token-of-the-git-host';
 
 /** The agent server's own files are in the same folder as the workspace of tools, which see only the latter. */
-(HAS_BUBBLEWRAP ? describe : describe.skip)('tools that change the workspace under the agent server', () => {
+describeInBubblewrap('tools that change the workspace under the agent server', () => {
   let folder: string;
   let files: SandboxFiles;
   let server: TestAgentServer;

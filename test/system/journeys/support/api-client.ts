@@ -29,7 +29,7 @@ export class ApiClient {
   constructor(
     private readonly url: () => string,
     readonly key: string,
-    private readonly watch: SecretWatch,
+    private readonly watch: Pick<SecretWatch, 'saw' | 'follows'>,
   ) {}
 
   /** The same user at another replica. */
