@@ -138,7 +138,7 @@ describe('an OpenID provider', () => {
   };
 
   it('signs people in, with the role of their groups', async () => {
-    const login = await request(app.url).get('/auth/login').redirects(0);
+    const login = await app.as().get('/auth/login').redirects(0);
     const { pathname, search } = await through(login.headers['location'] ?? '');
     const [begun = ''] = [login.headers['set-cookie'] ?? []].flat();
     const page = await request(app.url)
@@ -161,13 +161,9 @@ describe('an OpenID provider', () => {
       request(app.url).get('/api/v1/users/me/identities').set('Authorization', `Bearer ${bearer}`);
     const { body } = await ask().expect(403);
     expect(body.code).toBe('no_role');
-    const { body: found } = await request(app.url).get('/api/v1/users').set(app.admin.headers);
+    const { body: found } = await app.as(app.admin).get('/api/v1/users');
     const { id } = found.items.find((user: { name: string }) => user.name === 'slipway');
-    await request(app.url)
-      .patch(`/api/v1/users/${id}`)
-      .set(app.admin.headers)
-      .send({ is_admin: true })
-      .expect(200);
+    await app.as(app.admin).patch(`/api/v1/users/${id}`, { is_admin: true }).expect(200);
 
     await ask().expect(200);
   });
