@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import request from 'supertest';
 import { FakeServer } from '../fakes/fake-server.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 
@@ -46,7 +45,7 @@ function hurry(): void {
 }
 
 async function post(path: string, body: object): Promise<{ message: string; warnings?: unknown[] }> {
-  const response = await request(app.url).post(path).set(user.headers).send(body);
+  const response = await app.as(user).post(path, body);
   expect([200, 201]).toContain(response.status);
   return response.body;
 }
@@ -141,18 +140,14 @@ describe('a model that is stored', () => {
     const { message, warnings } = await post('/api/settings', settings({}));
     expect(message).toBe('Settings stored');
     expect(warnings).toEqual([{ code, detail: expect.stringMatching(detail) }]);
-    const stored = await request(app.url).get('/api/settings').set(user.headers).expect(200);
+    const stored = await app.as(user).get('/api/settings').expect(200);
     expect(stored.body).toMatchObject({ llm_model: 'openai/gpt-5', llm_api_key_set: true });
   });
 
   it('is not asked for where the service may not go', async () => {
     const open = await createTestApp();
     try {
-      const { body } = await request(open.url)
-        .post('/api/settings')
-        .set(open.user.headers)
-        .send(settings({}))
-        .expect(200);
+      const { body } = await open.as(open.user).post('/api/settings', settings({})).expect(200);
       expect(body.warnings).toMatchObject([
         { code: 'refused', detail: expect.stringContaining('SANDBOX_NETWORK_ALLOW') },
       ]);
