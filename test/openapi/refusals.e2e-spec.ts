@@ -199,11 +199,12 @@ function wrongValues(member: string, schema: JsonObject, isWrong: (value: unknow
       ? [Object.fromEntries(many(maxProperties, (index) => [`A${index}`, 'x']))]
       : []),
   ];
-  return values
-    .values()
-    .filter((value) => schemaProblems(value, schema, schemas).length > 0 && isWrong(value))
-    .take(most)
-    .toArray();
+  const isBroken = (value: unknown): boolean =>
+    schemaProblems(value, schema, schemas).length > 0 && isWrong(value);
+  return values.reduce<unknown[]>(
+    (wrong, value) => (wrong.length < most && isBroken(value) ? [...wrong, value] : wrong),
+    [],
+  );
 }
 
 /** Of a value at a place; null where the document leaves it open, such as among several forms. */
