@@ -1,6 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { runSlipway } from '../../src/cli/slipway-program.js';
@@ -8,6 +6,7 @@ import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js'
 import type { TestUser } from '../support/create-test-app.js';
 import { RawServer } from '../support/raw-server.js';
 import { say, StartsClient } from '../support/starts-client.js';
+import { useFolder } from '../support/use-folder.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
 
 interface Run {
@@ -228,18 +227,10 @@ describe('slipway', () => {
   });
 
   describe('support-bundle', () => {
-    let folder: string;
     const before = process.cwd();
-
-    beforeEach(async () => {
-      folder = await mkdtemp(path.join(tmpdir(), 'slipway-support-'));
-      process.chdir(folder);
-    });
-
-    afterEach(async () => {
-      process.chdir(before);
-      await rm(folder, { recursive: true, maxRetries: 10 });
-    });
+    const folder = useFolder();
+    beforeEach(() => process.chdir(folder.path));
+    afterEach(() => process.chdir(before));
 
     it('has versions, configuration without secrets, readiness and the log for an administrator', async () => {
       const { status, stdout } = await slipway(app.url, app.admin.key, 'support-bundle');

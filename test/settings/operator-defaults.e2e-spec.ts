@@ -1,6 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import path from 'node:path';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
@@ -8,6 +6,7 @@ import { builtRequest, modelIn, type Start } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
+import { useFiles } from '../support/use-files.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const KEY = 'sk-keyoftheoperator51802';
@@ -16,32 +15,22 @@ const GATEWAY = 'https://gateway.example.com/v1';
 /** Nothing listens there: a key that a user stores is not verified. */
 const OWN_KEY = 'sk-keyoftheuser51802';
 
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'defaults-'));
-  await writeFile(
-    path.join(folder, 'agents.yaml'),
+const folder = useFiles({
+  'agents.yaml':
     '[{ name: other, command: other, secrets: [llm_api_key, mcp_keys], env: { KEY: "${llm_api_key}" } }]',
-  );
-  await writeFile(
-    path.join(folder, 'servers.yaml'),
-    `files: { url: https://files.example.com/mcp, api_key: ${TOOL_KEY} }\nown: { command: operators, args: [--all] }\n`,
-  );
+  'servers.yaml': `files: { url: https://files.example.com/mcp, api_key: ${TOOL_KEY} }\nown: { command: operators, args: [--all] }\n`,
 });
-
-afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
 describe('a model of the operator', () => {
   const [model, address] = ['team/large', GATEWAY];
-  const app = useTestApp(() => ({
+  const app = useTestApp({
     DEFAULT_LLM_MODEL: model,
     DEFAULT_LLM_BASE_URL: address,
     DEFAULT_LLM_API_KEY: KEY,
     DEFAULT_MAX_BUDGET_PER_TASK: '4.5',
     DEFAULT_MCP_SERVERS_FILE: path.join(folder, 'servers.yaml'),
     ACP_AGENTS_FILE: path.join(folder, 'agents.yaml'),
-  }));
+  });
   let user: TestUser;
   let client: SettingsClient;
 
