@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, describe, expect, it, jest } from '@jest/globals';
 import { exportJWK, generateKeyPair } from 'jose';
 import { Provider } from 'oidc-provider';
 import request from 'supertest';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startListening, stopServer } from '../support/start-listening.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PUBLIC_URL = 'https://slipway.example.com';
 const API = 'https://slipway.example.com/api';
@@ -87,12 +87,11 @@ async function startProvider(): Promise<{ server: Server; issuer: string }> {
 }
 
 describe('an OpenID provider', () => {
-  let app: TestApp;
   let provider: Awaited<ReturnType<typeof startProvider>>;
 
-  beforeAll(async () => {
+  const app = useTestApp(async () => {
     provider = await startProvider();
-    app = await createTestApp({
+    return {
       PUBLIC_URL,
       OIDC_ISSUER: provider.issuer,
       OIDC_AUDIENCE: API,
@@ -100,12 +99,9 @@ describe('an OpenID provider', () => {
       OIDC_CLIENT_SECRET: CLIENT.client_secret,
       OIDC_SCOPES: 'openid profile email groups',
       OIDC_ROLE_MAP: 'ops=admin',
-    });
+    };
   });
-  afterAll(async () => {
-    await app.close();
-    await stopServer(provider.server);
-  });
+  afterAll(() => stopServer(provider.server));
 
   const token = async (form: Record<string, string>): Promise<string> => {
     const response = await fetch(`${provider.issuer}/token`, {

@@ -1,15 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { FakeServer } from '../fakes/fake-server.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const KEY = 'sk-right-0123456789';
 const WRONG = 'sk-wrong-0123456789';
 
 let models: FakeServer;
-let app: TestApp;
 let user: TestUser;
 
-beforeAll(async () => {
+const app = useTestApp(async () => {
   models = await FakeServer.start(({ headers }) =>
     headers['authorization'] === `Bearer ${KEY}`
       ? { status: 200, body: { object: 'list', data: [{ id: 'models/gpt-5' }, { id: 'qwen3:latest' }] } }
@@ -18,7 +18,7 @@ beforeAll(async () => {
           body: { error: { message: `Incorrect API key provided: ${WRONG}.`, code: 'invalid_api_key' } },
         },
   );
-  app = await createTestApp({ OUTBOUND_ALLOWLIST: `${models.origin},http://127.0.0.1:1` });
+  return { OUTBOUND_ALLOWLIST: `${models.origin},http://127.0.0.1:1` };
 });
 
 beforeEach(async () => {
@@ -31,10 +31,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-afterAll(async () => {
-  await app.close();
-  await models.close();
-});
+afterAll(() => models.close());
 
 /** Makes five seconds of timers short. */
 function hurry(): void {

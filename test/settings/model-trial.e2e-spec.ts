@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { ScriptedAnthropic } from '../../packages/agent-server/test/fakes/scripted-anthropic.js';
 import {
@@ -9,7 +9,8 @@ import {
   type ScriptedAnswer,
 } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { type ChatRequest, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const ADD = { name: 'add', arguments: { a: 2, b: 3 } };
 const IN_TEXT = '<function=add>\n<parameter=a>2</parameter>\n<parameter=b>3</parameter>\n</function>';
@@ -24,17 +25,16 @@ function able({ tools, text }: ChatRequest): ScriptedAnswer {
 
 let llm: ScriptedLlm;
 let claude: ScriptedAnthropic;
-let app: TestApp;
 let user: TestUser;
 
-beforeAll(async () => {
+const app = useTestApp(async () => {
   llm = await ScriptedLlm.start(able);
   const usage = { input: 1, output: 1 };
   claude = await ScriptedAnthropic.start([
     { text: IN_TEXT, call: { id: 'a', name: 'add', input: {} }, usage },
   ]);
   const open = [llm.url, claude.url].map((url) => new URL(url).origin).join(',');
-  app = await createTestApp({ OUTBOUND_ALLOWLIST: `${open},http://127.0.0.1:1` });
+  return { OUTBOUND_ALLOWLIST: `${open},http://127.0.0.1:1` };
 });
 
 beforeEach(async () => {
@@ -44,7 +44,6 @@ beforeEach(async () => {
 });
 
 afterAll(async () => {
-  await app.close();
   await llm.close();
   await claude.close();
 });
