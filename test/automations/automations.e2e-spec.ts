@@ -269,26 +269,6 @@ describe('validating', () => {
     expect(times).toHaveLength(5);
   });
 
-  it('says what is wrong', async () => {
-    const { valid, errors } = await validate({ trigger: { ...CRON, schedule: 'daily' } });
-    expect([valid, errors]).toEqual([
-      false,
-      [{ field: 'trigger.schedule', code: 'value_error', message: expect.stringContaining('five fields') }],
-    ]);
-  });
-
-  it('says whether an event matches, and why not', async () => {
-    const event = { type: 'event', source: 'github', from: 'anyone' };
-    const trigger = { ...event, on: 'issues.*', filter: "label.name == 'agent'" };
-    const tried = async (key: string, name: string): Promise<unknown[]> => {
-      const { matched, reasons } = await validate({ trigger, event: { key, payload: { label: { name } } } });
-      return [matched, reasons];
-    };
-    expect(await tried('issues.labeled', 'agent')).toEqual([true, []]);
-    expect(await tried('issues.labeled', 'bug')).toEqual([false, ['Its filter is false for the event.']]);
-    expect(await tried('push', 'agent')).toEqual([false, [expect.stringContaining('the event is push')]]);
-  });
-
   it('takes whole drafts, as the peer does', async () => {
     const trigger = { type: 'event', source: 'github', on: 'push', filter: 'ref', from: 'anyone' };
     const draft = { ...DAILY, trigger, secret_names: [], git: 'read' };
