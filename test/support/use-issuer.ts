@@ -9,7 +9,7 @@ export interface SingleSignOn {
   issuer: FakeOidcIssuer;
   /** In the subject, the address and the sign-in of the person. */
   people: number;
-  browser(): SignInBrowser;
+  browser: () => SignInBrowser;
 }
 
 /** An issuer and the application that knows it, as `useTestApp` has the application alone. */
