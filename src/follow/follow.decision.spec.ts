@@ -99,6 +99,11 @@ const stranger = (change: Partial<FollowedComment> = {}): FollowedComment =>
 const bot = (change: Partial<FollowedComment> = {}): FollowedComment =>
   comment({ id: 'b1', author: 'codecov', isBot: true, ...change });
 
+const many = (
+  count: number,
+  make: (change: Partial<FollowedComment>) => FollowedComment,
+): FollowedComment[] => Array.from({ length: count }, (_none, index) => make({ id: `m${index}` }));
+
 const says = (...comments: FollowedComment[]): FollowedChangeRequest => shows({ comments });
 const green = (...comments: FollowedComment[]): FollowedChangeRequest => shows({ ...GREEN, comments });
 const review = (): FollowedComment => comment({ resolved: null });
@@ -187,6 +192,7 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
   ['a comment of a stranger', {}, says(stranger()), 'wait'],
   ['a comment where the host does not say', {}, says(comment({ mayWrite: null })), 'round'],
   ['green with a thread of a stranger', {}, green(stranger()), 'reached'],
+  ['a comment among many of strangers', {}, says(...many(40, stranger), comment()), 'round'],
   ['a comment in a thread of a stranger', {}, says(stranger(), comment()), 'round'],
   ['a comment of the account without its rights', {}, says(own({ mayWrite: false })), 'round'],
 
@@ -306,6 +312,8 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
   ],
   ['a stop beside a failure', {}, shows({ ...FAILED, comments: [stop()] }), 'stopped'],
   ['a stop by who may not write', {}, says(stranger({ body: '@slipway stop' })), 'wait'],
+  ['a stop among many of strangers', {}, says(...many(40, stranger), stop({ id: 'c2' })), 'stopped'],
+  ['a stop that is quoted', {}, says(stop({ body: 'Quote: `@slipway stop`\n> @slipway stop' })), 'round'],
   ['a stop where the host does not say', {}, says(stop({ mayWrite: null })), 'round'],
   ['a stop of an earlier time', {}, says(stop({ resolved: true, createdAt: BEGUN - 60_000 })), 'wait'],
   ['the word within another one', {}, says(stop({ body: '@slipway stopwatch', resolved: true })), 'wait'],
@@ -373,7 +381,7 @@ describe('what a look decides', () => {
   });
 
   it('leaves what is too much for one round to the next one', () => {
-    const comments = Array.from({ length: 40 }, (_each, index) => comment({ id: `c${index}` }));
+    const comments = many(40, comment);
     const decision = decided({}, shows({ comments }));
     expect(decision).toMatchObject({ kind: 'round', findings: { comments: { length: 30 } } });
     expect(decided({ known: decision.known }, shows({ comments }))).toMatchObject({

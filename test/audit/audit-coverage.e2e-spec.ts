@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { operationsOf } from '@slipway/api/openapi/operations.js';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -11,7 +11,7 @@ describe('operations that change something', () => {
   let hosts: GitHosts;
   let app: TestApp;
   let audit: AuditClient;
-  let scene: AuditedScene;
+  let made: AuditedScene | null = null;
 
   beforeAll(async () => {
     hosts = await startGitHosts();
@@ -19,15 +19,17 @@ describe('operations that change something', () => {
     audit = new AuditClient(app);
   });
 
-  beforeEach(async () => {
-    scene = await AuditedScene.make(app, hosts);
-  });
-
-  afterEach(async () => {
-    await scene.agent.close();
-  });
+  const sceneOf = async (isFresh: boolean): Promise<AuditedScene> => {
+    if (isFresh) {
+      await made?.agent.close();
+      made = null;
+    }
+    made ??= await AuditedScene.make(app, hosts);
+    return made;
+  };
 
   afterAll(async () => {
+    await made?.agent.close();
     await app.close();
     await hosts.close();
   });
@@ -44,6 +46,7 @@ describe('operations that change something', () => {
     '%s leaves its entries, and changes nothing without',
     async (name) => {
       const operation = AUDITED_OPERATIONS[name];
+      const scene = await sceneOf(operation?.fresh === true);
       const sent = operation?.request(scene, app.admin) ?? { method: 'POST', path: '/' };
       const by = sent.as ?? scene.user;
 

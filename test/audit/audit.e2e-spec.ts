@@ -25,8 +25,7 @@ describe('GET /api/v1/audit', () => {
     user = await app.createUser();
   });
 
-  const settings = (body: object): request.Test =>
-    request(app.url).post('/api/settings').set(user.headers).send(body);
+  const settings = (body: object): request.Test => app.as(user).post('/api/settings', body);
   const ofUser = (action: string): Promise<AuditEntryDto[]> => audit.find({ owner_user_id: user.id, action });
   /** Entries of the user with these times. */
   const insert = async (times: readonly string[], members = { action: 'settings.update' }): Promise<void> => {
@@ -38,10 +37,9 @@ describe('GET /api/v1/audit', () => {
   };
 
   it('says who did what to whose secret, from where and in which request', async () => {
-    const { headers } = await request(app.url)
-      .post('/api/secrets')
-      .set(user.headers)
-      .send({ name: 'DEPLOY_TOKEN', value: 'a value' })
+    const { headers } = await app
+      .as(user)
+      .post('/api/secrets', { name: 'DEPLOY_TOKEN', value: 'a value' })
       .expect(201);
 
     expect(await ofUser('secret.create')).toEqual([
@@ -88,13 +86,12 @@ describe('GET /api/v1/audit', () => {
   });
 
   it('has what administrators do to others under both', async () => {
-    const { body: key } = await request(app.url)
-      .post('/api/v1/api-keys')
-      .set(app.admin.headers)
-      .send({ name: 'for somebody', user_id: user.id })
+    const { body: key } = await app
+      .as(app.admin)
+      .post('/api/v1/api-keys', { name: 'for somebody', user_id: user.id })
       .expect(201);
-    await request(app.url).delete(`/api/v1/api-keys/${key.id}`).set(app.admin.headers).expect(204);
-    await request(app.url).delete(`/api/v1/api-keys/${key.id}`).set(app.admin.headers).expect(204);
+    await app.as(app.admin).delete(`/api/v1/api-keys/${key.id}`).expect(204);
+    await app.as(app.admin).delete(`/api/v1/api-keys/${key.id}`).expect(204);
 
     const filter = { actor_user_id: app.admin.id, owner_user_id: user.id };
     expect(await audit.find(filter)).toMatchObject([
@@ -106,7 +103,7 @@ describe('GET /api/v1/audit', () => {
 
   it('keeps users who were removed, by their ids', async () => {
     await settings({ language: 'de' }).expect(200);
-    await request(app.url).delete(`/api/v1/users/${user.id}`).set(app.admin.headers).expect(204);
+    await app.as(app.admin).delete(`/api/v1/users/${user.id}`).expect(204);
 
     expect(await audit.find({ owner_user_id: user.id })).toMatchObject([
       { action: 'user.delete', actor: { kind: 'user', user_id: app.admin.id } },
@@ -167,7 +164,7 @@ describe('GET /api/v1/audit', () => {
     );
     await expect(dataSource.query('TRUNCATE audit_entries')).rejects.toThrow('audit_entries is append only');
     for (const method of ['post', 'put', 'patch', 'delete'] as const) {
-      await request(app.url)[method]('/api/v1/audit').set(app.admin.headers).send({}).expect(405);
+      await app.as(app.admin).ask(method, '/api/v1/audit', {}).expect(405);
     }
   });
 
@@ -238,7 +235,7 @@ describe('GET /api/v1/audit', () => {
 
     it('in nested form are named by their paths', async () => {
       const nested = (llm: object): request.Test =>
-        request(app.url).post('/api/v1/settings').set(user.headers).send({ agent_settings_diff: { llm } });
+        app.as(user).post('/api/v1/settings', { agent_settings_diff: { llm } });
       await nested({ temperature: 0.5, aws_session_token: 'a-token' }).expect(200);
       await nested({ temperature: 0.5, top_p: 0.9 }).expect(200);
       await nested({ temperature: 0.5 }).expect(200);
@@ -296,7 +293,7 @@ describe('GET /api/v1/audit', () => {
           [key, 200],
           ['first-administrator-key', key.startsWith('first') ? 200 : 401],
         ] as const) {
-          await request(replica.url).get('/api/v1/users').set('X-Session-API-Key', of).expect(status);
+          await replica.as(of).get('/api/v1/users').expect(status);
         }
         await replica.close();
         return items;

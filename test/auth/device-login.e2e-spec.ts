@@ -41,7 +41,7 @@ describe('the login of a device', () => {
   const poll = (code: string, at = app): request.Test =>
     request(at.url).post('/oauth/device/token').type(FORM).send(`device_code=${code}`);
   const show = (code: string, { headers }: TestUser = user): request.Test =>
-    request(app.url).get('/oauth/device/login').query({ user_code: code }).set(headers);
+    app.as({ headers }).get('/oauth/device/login').query({ user_code: code });
   const decide = (
     code: string,
     headers: Record<string, string> = user.headers,
@@ -56,7 +56,7 @@ describe('the login of a device', () => {
   const keysOf = async ({
     headers,
   }: TestUser): Promise<{ id: string; name: string; revoked_at: unknown }[]> =>
-    (await request(app.url).get('/api/v1/api-keys').set(headers).expect(200)).body;
+    (await app.as({ headers }).get('/api/v1/api-keys').expect(200)).body;
   const advance = (ms: number): void => [app, replica].forEach(({ clock }) => clock.advance(ms));
   const refusedWith = (error: string): object =>
     expect.objectContaining({ error, code: error, error_description: expect.any(String) });
@@ -95,7 +95,7 @@ describe('the login of a device', () => {
       expires_in: expect.any(Number),
     });
     expect(Math.round(body.expires_in / 86_400)).toBe(90);
-    const me = await request(app.url).get('/api/v1/users/me').auth(body.access_token, { type: 'bearer' });
+    const me = await app.as().get('/api/v1/users/me').auth(body.access_token, { type: 'bearer' });
     expect(me.body.id).toBe(user.id);
     const [key] = await keysOf(user);
     expect(key).toMatchObject({ name: 'python-httpx/0.28.1 at 127.0.0.1' });
@@ -172,7 +172,7 @@ describe('the login of a device', () => {
     const { device_code: device, user_code: code } = await begin();
     await decide(code).expect(200);
     const [key] = await keysOf(user);
-    await request(app.url).delete(`/api/v1/api-keys/${key?.id}`).set(user.headers).expect(204);
+    await app.as(user).delete(`/api/v1/api-keys/${key?.id}`).expect(204);
 
     expect((await poll(device).expect(400)).body).toEqual(refusedWith('access_denied'));
   });
@@ -187,10 +187,7 @@ describe('the login of a device', () => {
 
   it('ends keys with that by which they were approved, and not at all where it is so configured', async () => {
     const end = new Date(app.clock.now() + 86_400_000).toISOString();
-    const { body: temporary } = await request(app.url)
-      .post('/api/v1/api-keys')
-      .set(user.headers)
-      .send({ name: 'a', expires_at: end });
+    const { body: temporary } = await app.as(user).post('/api/v1/api-keys', { name: 'a', expires_at: end });
     const [soon, never] = [await begin(), await begin()];
     await decide(soon.user_code, { 'X-Session-API-Key': temporary.key }).expect(200);
     await decide(never.user_code, user.headers, {}, replica).expect(200);
@@ -205,7 +202,7 @@ describe('the login of a device', () => {
     const session = await sessionOf(app.url, user.key);
 
     await decide(code, { ...session, Origin: 'https://evil.example.com' }).expect(403);
-    await request(app.url).get('/oauth/device/verify-authenticated').query({ user_code: code }).expect(405);
+    await app.as().get('/oauth/device/verify-authenticated').query({ user_code: code }).expect(405);
     await decide(code, { ...session, Origin: app.url }).expect(200);
   });
 
@@ -235,7 +232,7 @@ describe('the login of a device', () => {
       .type(FORM)
       .send('client_id=my-laptop');
     expect((await show(named.body.user_code)).body.client).toBe('my-laptop');
-    const bare = await request(app.url).post('/oauth/device/authorize').unset('User-Agent');
+    const bare = await app.as().post('/oauth/device/authorize').unset('User-Agent');
     expect((await show(bare.body.user_code)).body.client).toBe('a device');
   });
 
@@ -260,10 +257,7 @@ describe('behind a trusted proxy', () => {
       ),
     );
     const { body } = await begin('203.0.113.2').expect(200);
-    const shown = await request(app.url)
-      .get('/oauth/device/login')
-      .query({ user_code: body.user_code })
-      .set(app.user.headers);
+    const shown = await app.as(app.user).get('/oauth/device/login').query({ user_code: body.user_code });
 
     expect(statuses.toSorted((one, other) => one - other)).toEqual([...Array(50).fill(200), 429]);
     expect(shown.body.address).toBe('203.0.113.2');
@@ -271,10 +265,7 @@ describe('behind a trusted proxy', () => {
 
   it('an entry that is no address is not one', async () => {
     const { body } = await begin('203.0.113.3:4711').expect(200);
-    const shown = await request(app.url)
-      .get('/oauth/device/login')
-      .query({ user_code: body.user_code })
-      .set(app.user.headers);
+    const shown = await app.as(app.user).get('/oauth/device/login').query({ user_code: body.user_code });
 
     expect(shown.body.address).toBe('127.0.0.1');
   });

@@ -67,7 +67,7 @@ describe('a user who is disabled', () => {
   });
 
   const change = (what: string, id = user.id): request.Test =>
-    request(app.url).post(`/api/v1/users/${id}/${what}`).set(app.admin.headers);
+    app.as(app.admin).post(`/api/v1/users/${id}/${what}`);
   const statuses = async (headers: Headers, path = ME): Promise<number[]> =>
     Promise.all([app, replica].map(async ({ url }) => (await request(url).get(path).set(headers)).status));
   const untilRefused = async (headers: Headers): Promise<void> =>
@@ -129,7 +129,7 @@ describe('a user who is disabled', () => {
     expect(String(await once(again, 'error'))).toContain('401');
     const secrets = `${replica.url}/api/v1/sandboxes/${sandboxId}/settings/secrets`;
     expect((await fetch(secrets, { headers: key })).status).toBe(401);
-    await request(app.url).post('/auth/key').send({ key: user.key }).expect(401);
+    await app.as().post('/auth/key', { key: user.key }).expect(401);
 
     expect((await change('enable').expect(200)).body).toMatchObject({ disabled_at: null });
     await until(async () => (await statuses(user.headers)).every((status) => status === 200));
@@ -163,7 +163,7 @@ describe('a user who is disabled', () => {
 
   it('is not the last administrator, who stays one, enabled and there', async () => {
     const administer = (isAdmin: boolean, id = user.id): request.Test =>
-      request(app.url).patch(`/api/v1/users/${id}`).set(app.admin.headers).send({ is_admin: isAdmin });
+      app.as(app.admin).patch(`/api/v1/users/${id}`, { is_admin: isAdmin });
     await change('disable', app.admin.id).expect(409);
     await administer(false, app.admin.id).expect(409);
     expect((await administer(true).expect(200)).body).toMatchObject({ is_admin: true });
@@ -173,7 +173,7 @@ describe('a user who is disabled', () => {
     // One who is disabled does not count.
     await change('disable').expect(200);
     await change('disable', app.admin.id).expect(409);
-    await request(app.url).delete(`/api/v1/users/${app.admin.id}`).set(app.admin.headers).expect(409);
+    await app.as(app.admin).delete(`/api/v1/users/${app.admin.id}`).expect(409);
     await change('enable').expect(200);
     expect((await administer(false).expect(200)).body).toMatchObject({ is_admin: false });
     await until(async () =>
@@ -187,7 +187,7 @@ describe('a user who is disabled', () => {
   ])('is the same one by an id %s, and the last administrator, too', async (_name, spelled) => {
     const last = `/api/v1/users/${spelled(app.admin.id)}`;
     const asAdmin = (method: 'patch' | 'post' | 'delete', path: string): request.Test =>
-      request(app.url)[method](path).set(app.admin.headers);
+      app.as(app.admin).ask(method, path);
     await asAdmin('post', `${last}/disable`).expect(409);
     await asAdmin('patch', last).send({ is_admin: false }).expect(409);
     await asAdmin('delete', last).expect(409);
@@ -201,11 +201,7 @@ describe('a user who is disabled', () => {
 
   it('is not signed in by what was verified before', async () => {
     const session = await signIn(user.key);
-    const { body } = await request(app.url)
-      .post('/api/v1/api-keys')
-      .set(session)
-      .send({ name: 'own' })
-      .expect(201);
+    const { body } = await app.as({ headers: session }).post('/api/v1/api-keys', { name: 'own' }).expect(201);
     await change('disable').expect(200);
     await change('enable').expect(200);
 
@@ -226,11 +222,7 @@ describe('a user who is disabled', () => {
     it('schedules and events of automations', async () => {
       const make = async (trigger: object): Promise<void> => {
         const body = { name: 'nightly', prompt: 'Look.', trigger };
-        await request(app.url)
-          .post('/api/automation/v1/preset/prompt')
-          .set(user.headers)
-          .send(body)
-          .expect(201);
+        await app.as(user).post('/api/automation/v1/preset/prompt', body).expect(201);
       };
       await make({ type: 'cron', schedule: '0 * * * *', timezone: 'UTC' });
       await make({ type: 'event', source: 'github', on: 'push' });
@@ -299,54 +291,49 @@ describe('a user who is disabled', () => {
     [
       'a revoked key',
       async () =>
-        request(app.url)
+        app
+          .as(user)
           .delete(`/api/v1/api-keys/${user.key.split('_')[1]}`)
-          .set(user.headers)
           .expect(204),
     ],
-    [
-      'a removed user',
-      async () => request(app.url).delete(`/api/v1/users/${user.id}`).set(app.admin.headers).expect(204),
-    ],
+    ['a removed user', async () => app.as(app.admin).delete(`/api/v1/users/${user.id}`).expect(204)],
   ])('ends as %s does, on the other replica without a look at the clock', async (_what, end) => {
-    expect(await statuses(user.headers)).toEqual([200, 200]);
+    const session = await signIn(user.key);
+    for (const headers of [user.headers, session]) {
+      expect(await statuses(headers)).toEqual([200, 200]);
+    }
     await end();
     await untilRefused(user.headers);
+    await untilRefused(session);
   });
 
   it('a session ends on the other replica without a look at the clock', async () => {
     const session = await signIn(user.key);
     expect(await statuses(session)).toEqual([200, 200]);
-    await request(app.url).post('/auth/logout').set(session).expect(204);
+    await app.as({ headers: session }).post('/auth/logout').expect(204);
     await untilRefused(session);
   });
 
   it('may be a service, which has keys, and nobody signs in as one', async () => {
-    const { body: made } = await request(app.url)
-      .post('/api/v1/users')
-      .set(app.admin.headers)
-      .send({ email: 'robot@example.com', kind: 'service' })
+    const { body: made } = await app
+      .as(app.admin)
+      .post('/api/v1/users', { email: 'robot@example.com', kind: 'service' })
       .expect(201);
     expect(made).toMatchObject({ kind: 'service', is_admin: false, disabled_at: null });
-    const { body: issued } = await request(app.url)
-      .post('/api/v1/api-keys')
-      .set(app.admin.headers)
-      .send({ name: 'ci', user_id: made.id, scopes: ['read', 'run', 'settings'] })
+    const { body: issued } = await app
+      .as(app.admin)
+      .post('/api/v1/api-keys', { name: 'ci', user_id: made.id, scopes: ['read', 'run', 'settings'] })
       .expect(201);
     const headers = { 'X-Session-API-Key': issued.key };
-    await request(app.url).get(ME).set(headers).expect(200);
+    await app.as({ headers }).get(ME).expect(200);
 
-    const { body, headers: sent } = await request(app.url)
-      .post('/auth/key')
-      .send({ key: issued.key })
-      .expect(403);
+    const { body, headers: sent } = await app.as().post('/auth/key', { key: issued.key }).expect(403);
     expect(body.detail).toBe('This key is of a service, and nobody signs in as one.');
     expect(sent['set-cookie']).toBeUndefined();
-    const { body: device } = await request(app.url).post('/oauth/device/authorize').send({}).expect(200);
-    await request(app.url)
-      .post('/oauth/device/verify-authenticated')
-      .set(headers)
-      .send({ user_code: device.user_code })
+    const { body: device } = await app.as().post('/oauth/device/authorize', {}).expect(200);
+    await app
+      .as({ headers })
+      .post('/oauth/device/verify-authenticated', { user_code: device.user_code })
       .expect(403);
   });
 });

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
 import { operationsOf } from '@slipway/api/openapi/operations.js';
 import { SCOPES } from '../../src/common/scopes.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
@@ -89,16 +88,15 @@ describe('ids of another user', () => {
   });
 
   async function keyOf(user: TestUser, members: object): Promise<Headers> {
-    const { body } = await request(app.url)
-      .post('/api/v1/api-keys')
-      .set(user.headers)
-      .send({ name: 'ci', scopes: SCOPES, ...members })
+    const { body } = await app
+      .as(user)
+      .post('/api/v1/api-keys', { name: 'ci', scopes: SCOPES, ...members })
       .expect(201);
     return { 'X-Session-API-Key': body.key };
   }
 
   async function post(path: string, body: object): Promise<string> {
-    const answer = await request(app.url).post(path).set(owner.headers).send(body).expect(201);
+    const answer = await app.as(owner).post(path, body).expect(201);
     return answer.body.id;
   }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
 import { WebSocket } from 'ws';
 import { PersonsService } from '../../src/auth/oidc/persons.service.js';
@@ -9,11 +9,11 @@ import { SCOPES, type Scope } from '../../src/common/scopes.js';
 import { FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
 import { AuditClient } from '../support/audit-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
 import { RawServer } from '../support/raw-server.js';
 import { SignInBrowser } from '../support/sign-in-browser.js';
+import { useIssuer } from '../support/use-issuer.js';
 import { until } from '../support/until.js';
-import { useTestApp } from '../support/use-test-app.js';
 
 const HOUR_MS = 3_600_000;
 const ME = '/api/v1/users/me/identities';
@@ -21,34 +21,8 @@ const KEYS = '/api/v1/api-keys';
 const ENDPOINTS = '/api/v1/webhook-endpoints';
 
 describe('nobody gets more by the issuer than it says:', () => {
-  let issuer: FakeOidcIssuer;
-
-  beforeAll(async () => {
-    issuer = await FakeOidcIssuer.start();
-  });
-
-  const app = useTestApp(() => ({
-    ...issuer.environment,
-    OIDC_ROLE_MAP: 'ops=admin,readers=viewer,dev=member',
-  }));
-  let people = 0;
-
-  afterAll(() => issuer.server.close());
-
-  beforeEach(() => {
-    people += 1;
-    issuer.server.clearFaults();
-    Object.assign(issuer.state, {
-      person: { sub: `sub-${people}`, email: `p${people}@example.com`, name: 'Eve', groups: ['dev'] },
-      userInfo: {},
-      sid: `sid-${people}`,
-      refreshTokens: null,
-      renewed: null,
-      tamper: null,
-    });
-  });
-
-  const browser = (): SignInBrowser => new SignInBrowser(app.url);
+  const { app, sso } = useIssuer({ OIDC_ROLE_MAP: 'ops=admin,readers=viewer,dev=member' });
+  const { browser } = sso;
   const signedIn = async (): Promise<SignInBrowser> => {
     const who = browser();
     expect((await who.signIn()).status).toBe(200);
@@ -89,10 +63,9 @@ describe('nobody gets more by the issuer than it says:', () => {
     });
 
     it('is not begun by a key of a service, as nobody signs in as one', async () => {
-      const { body: service } = await request(app.url)
-        .post('/api/v1/users')
-        .set(app.admin.headers)
-        .send({ kind: 'service', email: `robot-${people}@example.com` })
+      const { body: service } = await app
+        .as(app.admin)
+        .post('/api/v1/users', { kind: 'service', email: `robot-${sso.people}@example.com` })
         .expect(201);
       const { key } = await keyOf(service.id, [...SCOPES]);
 
@@ -104,15 +77,15 @@ describe('nobody gets more by the issuer than it says:', () => {
       const who = browser();
       const { body } = await who.beginLink(user.key);
       const spare = await keyOf(user.id, [...SCOPES]);
-      await request(app.url)
+      await app
+        .as(user)
         .delete(`${KEYS}/${user.key.split('_')[1]}`)
-        .set(user.headers)
         .expect(204);
       const page = await who.goOn(body.url);
 
       expect(page.status).toBe(401);
       expect(page.text).toContain('The key that was to link this sign-in has ended');
-      const { body: links } = await request(app.url).get(ME).set('X-Session-API-Key', spare.key).expect(200);
+      const { body: links } = await app.as(spare.key).get(ME).expect(200);
       expect(links.items).toEqual([]);
     });
 
@@ -124,7 +97,7 @@ describe('nobody gets more by the issuer than it says:', () => {
 
       expect(entries.find(({ action }) => action === 'user.link')).toMatchObject({
         actor: { kind: 'user', user_id: user.id, key_id: user.key.split('_')[1] },
-        details: { issuer: issuer.issuer, subject: `sub-${people}` },
+        details: { issuer: sso.issuer.issuer, subject: `sub-${sso.people}` },
       });
     });
 
@@ -136,7 +109,7 @@ describe('nobody gets more by the issuer than it says:', () => {
       let stolen: string;
 
       const linked = async (by: string): Promise<SignInBrowser> => {
-        Object.assign(issuer.state.person, { sub: `of-${by}`, email: `${by.slice(4, 12)}@example.com` });
+        Object.assign(sso.issuer.state.person, { sub: `of-${by}`, email: `${by.slice(4, 12)}@example.com` });
         const who = browser();
         await who.goOn((await who.beginLink(by)).body.url);
         return who;
@@ -146,15 +119,15 @@ describe('nobody gets more by the issuer than it says:', () => {
         path: string,
         body: object,
       ): Promise<{ id: string; key: string }> =>
-        (await request(app.url).post(path).set(headers).set('Origin', app.url).send(body).expect(201)).body;
+        (await app.as({ headers }).post(path, body).set('Origin', app.url).expect(201)).body;
       const isRevoked = async (id: string): Promise<boolean> => {
-        const { body } = await request(app.url).get(KEYS).set(user.headers).expect(200);
+        const { body } = await app.as(user).get(KEYS).expect(200);
         return body.find((each: { id: string }) => each.id === id).revoked_at !== null;
       };
       const isEnabled = async (id: string): Promise<boolean> =>
-        (await request(app.url).get(`${ENDPOINTS}/${id}`).set(user.headers).expect(200)).body.enabled;
+        (await app.as(user).get(`${ENDPOINTS}/${id}`).expect(200)).body.enabled;
       const revoke = async (): Promise<unknown> =>
-        request(app.url).delete(`${KEYS}/${stolen}?made=pause`).set(user.headers).expect(204);
+        app.as(user).delete(`${KEYS}/${stolen}?made=pause`).expect(204);
 
       beforeEach(async () => {
         user = await app.createUser();
@@ -170,8 +143,8 @@ describe('nobody gets more by the issuer than it says:', () => {
         const endpoint = await made(await thief.headers(), ENDPOINTS, {
           url: 'https://ci.example.com/thief',
         });
-        const { sub, email } = issuer.state.person;
-        const token = await issuer.accessToken({ sub, email, groups: ['dev'] });
+        const { sub, email } = sso.issuer.state.person;
+        const token = await sso.issuer.accessToken({ sub, email, groups: ['dev'] });
         const bearer = { Authorization: `Bearer ${token}` };
         const byToken = await made(bearer, KEYS, { name: 'of the thief' });
         const further = await made(bearer, ENDPOINTS, { url: 'https://ci.example.com/token' });
@@ -186,7 +159,7 @@ describe('nobody gets more by the issuer than it says:', () => {
         await revoke();
 
         expect([await again.user(), (await own.user())?.id]).toEqual([null, user.id]);
-        const { body: links } = await request(app.url).get(ME).set(user.headers).expect(200);
+        const { body: links } = await app.as(user).get(ME).expect(200);
         expect(links.items).toHaveLength(1);
         expect([await isRevoked(key.id), await isEnabled(endpoint.id)]).toEqual([true, false]);
         expect([await isRevoked(byToken.id), await isEnabled(further.id)]).toEqual([true, false]);
@@ -199,9 +172,9 @@ describe('nobody gets more by the issuer than it says:', () => {
         const endpoint = await made({ 'X-Session-API-Key': key.key }, ENDPOINTS, {
           url: 'https://ci.example.com/thief',
         });
-        const { body: links } = await request(app.url).get(ME).set(user.headers).expect(200);
+        const { body: links } = await app.as(user).get(ME).expect(200);
         const [link] = links.items.filter(({ subject }: { subject: string }) => !subject.includes(user.key));
-        await request(app.url).delete(`${ME}/${link.id}`).set(user.headers).expect(204);
+        await app.as(user).delete(`${ME}/${link.id}`).expect(204);
         await revoke();
 
         expect([await isRevoked(key.id), await isEnabled(endpoint.id)]).toEqual([true, false]);
@@ -211,7 +184,7 @@ describe('nobody gets more by the issuer than it says:', () => {
 
   it('a person with 10,000 groups and odd texts in the token signs in', async () => {
     const groups = Array.from({ length: 10_000 }, (_, index) => `a-group-with-a-long-name-${index}`);
-    Object.assign(issuer.state.person, { name: 'Eve\0\n\u202e\ud800', groups: [...groups, 'dev'] });
+    Object.assign(sso.issuer.state.person, { name: 'Eve\0\n\u202e\ud800', groups: [...groups, 'dev'] });
     const who = await signedIn();
 
     expect(await who.user()).toMatchObject({
@@ -224,21 +197,22 @@ describe('nobody gets more by the issuer than it says:', () => {
   it('who came in by a sign-in does not leave it for a key of their own', async () => {
     const who = await signedIn();
     const headers = await who.headers();
-    const { body } = await request(app.url).post(KEYS).set(headers).send({ name: 'for ever' }).expect(201);
+    const { body } = await app.as({ headers }).post(KEYS, { name: 'for ever' }).expect(201);
     const [own] = (await who.get(ME)).body.items;
-    await request(app.url).delete(`${ME}/${own.id}`).set('X-Session-API-Key', body.key).expect(409);
+    await app.as(body.key).delete(`${ME}/${own.id}`).expect(409);
 
     // Nor by way of a second one.
-    issuer.state.person['sub'] = `second-${people}`;
+    sso.issuer.state.person['sub'] = `second-${sso.people}`;
     const other = browser();
     await other.goOn((await other.beginLink(body.key)).body.url);
     expect((await other.get(ME)).body.items).toHaveLength(2);
-    await request(app.url).delete(`${ME}/${own.id}`).set('X-Session-API-Key', body.key).expect(409);
+    await app.as(body.key).delete(`${ME}/${own.id}`).expect(409);
   });
 
   describe('a renewal', () => {
     const renewal = async (who: SignInBrowser): Promise<void> => {
-      const asked = (): number => issuer.server.requests.filter(({ path }) => path.endsWith('/token')).length;
+      const asked = (): number =>
+        sso.issuer.server.requests.filter(({ path }) => path.endsWith('/token')).length;
       const before = asked();
       app.clock.advance(HOUR_MS);
       await who.user();
@@ -246,16 +220,16 @@ describe('nobody gets more by the issuer than it says:', () => {
     };
 
     it('leaves a viewer one whose groups stand at the userinfo endpoint alone', async () => {
-      const { person } = issuer.state;
-      Object.assign(issuer.state, {
+      const { person } = sso.issuer.state;
+      Object.assign(sso.issuer.state, {
         person: { sub: person['sub'] },
-        userInfo: { email: `p${people}@example.com`, groups: ['readers'] },
+        userInfo: { email: `p${sso.people}@example.com`, groups: ['readers'] },
         renewed: { sub: person['sub'] },
         refreshTokens: [],
       });
       const who = await signedIn();
       const atUserInfo = (): number =>
-        issuer.server.requests.filter(({ path }) => path.endsWith('/userinfo')).length;
+        sso.issuer.server.requests.filter(({ path }) => path.endsWith('/userinfo')).length;
       const before = atUserInfo();
       const heard = jest.spyOn(app.app.get(PersonsService), 'signIn');
       await renewal(who);
@@ -264,7 +238,7 @@ describe('nobody gets more by the issuer than it says:', () => {
       await heard.mock.results[0]?.value;
       heard.mockRestore();
       expect(atUserInfo()).toBeGreaterThan(before);
-      issuer.state.userInfo['groups'] = ['ops'];
+      sso.issuer.state.userInfo['groups'] = ['ops'];
       await renewal(who);
 
       await until(async () => (await who.user())?.is_admin === true);
@@ -282,7 +256,7 @@ describe('nobody gets more by the issuer than it says:', () => {
       [401, { error: 'invalid_client' }],
       [502, 'Bad Gateway'],
     ])('that the issuer answers %i %j to ends neither sessions nor keys', async (status, body) => {
-      issuer.state.refreshTokens = [];
+      sso.issuer.state.refreshTokens = [];
       const who = await signedIn();
       const id = (who.cookies.get('slipway_session') ?? '').slice(0, 12);
       const { body: made } = await request(app.url)
@@ -290,7 +264,7 @@ describe('nobody gets more by the issuer than it says:', () => {
         .set(await who.headers())
         .send({ name: 'of the session' })
         .expect(201);
-      issuer.server.injectFault(
+      sso.issuer.server.injectFault(
         { kind: 'status', status, body },
         { match: ({ path }) => path.endsWith('/token') },
       );
@@ -305,14 +279,14 @@ describe('nobody gets more by the issuer than it says:', () => {
       });
 
       expect(await who.user()).not.toBeNull();
-      await request(app.url).get(KEYS).set('X-Session-API-Key', made.key).expect(200);
+      await app.as(made.key).get(KEYS).expect(200);
     });
   });
 
   it('who only reads from now on: what was theirs does nothing, and its sockets end', async () => {
     const token = async (group: string): Promise<Record<string, string>> => {
-      const claims = { ...issuer.state.person, groups: [group] };
-      return { Authorization: `Bearer ${await issuer.accessToken(claims)}` };
+      const claims = { ...sso.issuer.state.person, groups: [group] };
+      return { Authorization: `Bearer ${await sso.issuer.accessToken(claims)}` };
     };
     const member = await token('dev');
     const automation = {
@@ -320,10 +294,8 @@ describe('nobody gets more by the issuer than it says:', () => {
       prompt: 'Look.',
       trigger: { type: 'event', source: 'github', on: 'push' },
     };
-    await request(app.url).post('/api/automation/v1/preset/prompt').set(member).send(automation).expect(201);
-    const { body } = await request(app.url)
-      .get(`/api/v1/users?email__eq=p${people}@example.com`)
-      .set(app.admin.headers);
+    await app.as({ headers: member }).post('/api/automation/v1/preset/prompt', automation).expect(201);
+    const { body } = await app.as(app.admin).get(`/api/v1/users?email__eq=p${sso.people}@example.com`);
     const id: string = body.items[0].id;
     const agent = await RawServer.start(
       (_incoming, response) => void response.end('{}'),
@@ -362,8 +334,7 @@ describe('an issuer that is away', () => {
     const app = await createTestApp(issuer.environment);
     app.clock.stop();
     const asked = (): number => issuer.server.requests.length;
-    const begin = async (): Promise<number> =>
-      (await request(app.url).get('/auth/login').redirects(0)).status;
+    const begin = async (): Promise<number> => (await app.as().get('/auth/login').redirects(0)).status;
     expect(await begin()).toBe(503);
     const before = asked();
     for (let stranger = 0; stranger < 5; stranger += 1) {
@@ -380,20 +351,10 @@ describe('an issuer that is away', () => {
 });
 
 describe('people who are told apart by another claim than sub', () => {
-  let issuer: FakeOidcIssuer;
-  let app: TestApp;
-
-  beforeAll(async () => {
-    issuer = await FakeOidcIssuer.start();
-    app = await createTestApp({ ...issuer.environment, OIDC_USER_CLAIM: 'oid' });
-  });
-  afterAll(async () => {
-    await app.close();
-    await issuer.server.close();
-  });
+  const { app, sso } = useIssuer({ OIDC_USER_CLAIM: 'oid' });
 
   const logOut = async (claims: Record<string, unknown>): Promise<number> => {
-    const token = await issuer.logoutToken(claims);
+    const token = await sso.issuer.logoutToken(claims);
     const form = { logout_token: token };
     return (await request(app.url).post('/auth/backchannel-logout').type('form').send(form)).status;
   };
@@ -403,9 +364,9 @@ describe('people who are told apart by another claim than sub', () => {
     ['that claim', 'two', { sub: 'pairwise', oid: 'two' }, 200, true],
     ['a subject alone, which is refused', 'three', { sub: 'pairwise' }, 400, false],
   ])('are logged out by %s', async (_what, oid, claims, status, isOut) => {
-    issuer.state.person = { sub: 'pairwise', oid, email: `${oid}@example.com` };
-    issuer.state.sid = `sid-${oid}`;
-    const who = new SignInBrowser(app.url);
+    sso.issuer.state.person = { sub: 'pairwise', oid, email: `${oid}@example.com` };
+    sso.issuer.state.sid = `sid-${oid}`;
+    const who = sso.browser();
     await who.signIn();
     expect(await who.user()).not.toBeNull();
 

@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
-import { createTestApp } from '../support/create-test-app.js';
 import { SignInBrowser } from '../support/sign-in-browser.js';
+import { useIssuer } from '../support/use-issuer.js';
 import { untilBlocked } from '../support/until-blocked.js';
-import { useTestApp } from '../support/use-test-app.js';
 
 const ME = '/api/v1/users/me/identities';
 const KEYS = '/api/v1/api-keys';
@@ -12,35 +10,18 @@ const USERS = '/api/v1/users';
 const ROLES = { OIDC_ROLE_MAP: 'ops=admin,readers=viewer,dev=member', OIDC_DEFAULT_ROLE: 'none' };
 
 describe('whatever the order in which the news of an issuer arrive:', () => {
-  let issuer: FakeOidcIssuer;
+  const { app, sso } = useIssuer(ROLES);
 
-  beforeAll(async () => {
-    issuer = await FakeOidcIssuer.start();
-  });
-
-  const app = useTestApp(() => ({ ...issuer.environment, ...ROLES }));
-  let people = 0;
-
-  afterAll(() => issuer.server.close());
-
-  beforeEach(() => {
-    people += 1;
-    Object.assign(issuer.state, {
-      person: { sub: `sub-${people}`, email: `p${people}@example.com`, groups: ['dev'] },
-      sid: `sid-${people}`,
-    });
-  });
-
-  const token = async (group: string, iat: number, at = app.url): Promise<request.Test> =>
-    request(at)
+  const token = async (group: string, iat: number): Promise<request.Test> =>
+    request(app.url)
       .get(ME)
       .set(
         'Authorization',
-        `Bearer ${await issuer.accessToken({ ...issuer.state.person, groups: [group], iat })}`,
+        `Bearer ${await sso.issuer.accessToken({ ...sso.issuer.state.person, groups: [group], iat })}`,
       );
   const now = (): number => Math.floor(Date.now() / 1000);
   const logOut = async (claims: Record<string, unknown>): Promise<void> => {
-    const form = { logout_token: await issuer.logoutToken(claims) };
+    const form = { logout_token: await sso.issuer.logoutToken(claims) };
     await request(app.url).post('/auth/backchannel-logout').type('form').send(form).expect(200);
   };
 
@@ -48,7 +29,7 @@ describe('whatever the order in which the news of an issuer arrive:', () => {
     const roleOf = async (): Promise<{ is_admin: boolean; reads_only: boolean } | undefined> => {
       const rows = await app.dataSource.query<{ is_admin: boolean; reads_only: boolean }[]>(
         'SELECT is_admin, reads_only FROM users WHERE email = $1',
-        [`p${people}@example.com`],
+        [`p${sso.people}@example.com`],
       );
       return rows[0];
     };
@@ -72,7 +53,7 @@ describe('whatever the order in which the news of an issuer arrive:', () => {
         await manager.query('SELECT FROM users WHERE is_admin ORDER BY id FOR UPDATE');
         const asked = token('ops', now());
         await untilBlocked(app.dataSource);
-        const email = `p${people}@example.com`;
+        const email = `p${sso.people}@example.com`;
         await manager.query('INSERT INTO users (id, email) VALUES (gen_random_uuid(), $1)', [email]);
         return { begun: asked };
       });
@@ -91,7 +72,11 @@ describe('whatever the order in which the news of an issuer arrive:', () => {
 
     it('of an administrator lets nobody in whom a newer one gives no role, and their keys administer nothing', async () => {
       const at = now();
-      const older = await issuer.accessToken({ ...issuer.state.person, groups: ['ops'], iat: at - 60 });
+      const older = await sso.issuer.accessToken({
+        ...sso.issuer.state.person,
+        groups: ['ops'],
+        iat: at - 60,
+      });
       const { body } = await request(app.url)
         .post(KEYS)
         .set('Authorization', `Bearer ${older}`)
@@ -101,43 +86,41 @@ describe('whatever the order in which the news of an issuer arrive:', () => {
       expect([status, refused.code]).toEqual([403, 'no_role']);
 
       expect((await token('ops', at - 59)).body.code).toBe('no_role');
-      await request(app.url).get(USERS).set('X-Session-API-Key', body.key).expect(403);
+      await app.as(body.key).get(USERS).expect(403);
       expect((await token('ops', at + 1)).status).toBe(200);
     });
   });
 
   it('of two administrators whom the map demotes at once, one stays', async () => {
-    const alone = await createTestApp({ ...issuer.environment, ...ROLES });
     const person = (name: string): void => {
-      issuer.state.person = { sub: `${name}-${people}`, email: `${name}${people}@example.com` };
+      sso.issuer.state.person = { sub: `${name}-${sso.people}`, email: `${name}${sso.people}@example.com` };
     };
     const at = now();
     for (const name of ['ada', 'bob']) {
       person(name);
-      expect((await token('ops', at - 60, alone.url)).status).toBe(200);
+      expect((await token('ops', at - 60)).status).toBe(200);
     }
-    await alone.dataSource.query('UPDATE users SET is_admin = false WHERE id = $1', [alone.admin.id]);
-    const demoted = await alone.dataSource.transaction(async (manager) => {
+    await app.dataSource.query("UPDATE users SET is_admin = false WHERE email !~ '^(ada|bob)[0-9]+@'");
+    const demoted = await app.dataSource.transaction(async (manager) => {
       await manager.query('SELECT FROM users WHERE is_admin ORDER BY id FOR UPDATE');
       const both = ['ada', 'bob'].map(async (name) => {
         person(name);
-        return token('dev', at, alone.url);
+        return token('dev', at);
       });
-      await untilBlocked(alone.dataSource, 2);
+      await untilBlocked(app.dataSource, 2);
       return both;
     });
     expect((await Promise.all(demoted)).map(({ status }) => status)).toEqual([200, 200]);
 
-    const rows = await alone.dataSource.query<unknown[]>('SELECT FROM users WHERE is_admin');
+    const rows = await app.dataSource.query<unknown[]>('SELECT FROM users WHERE is_admin');
     expect(rows).toHaveLength(1);
-    await alone.close();
   });
 
   describe('a logout of the issuer', () => {
     const named: [string, () => Record<string, unknown>][] = [
-      ['a sign-in', () => ({ sub: undefined, sid: `sid-${people}` })],
-      ['a person', () => ({ sub: `sub-${people}` })],
-      ['a sign-in of a person', () => ({ sub: `sub-${people}`, sid: `sid-${people}` })],
+      ['a sign-in', () => ({ sub: undefined, sid: `sid-${sso.people}` })],
+      ['a person', () => ({ sub: `sub-${sso.people}` })],
+      ['a sign-in of a person', () => ({ sub: `sub-${sso.people}`, sid: `sid-${sso.people}` })],
     ];
 
     it.each(named)(
@@ -151,21 +134,17 @@ describe('whatever the order in which the news of an issuer arrive:', () => {
           .send({ name: 'of the session', scopes: ['read', 'settings'] })
           .expect(201);
         const key = { 'X-Session-API-Key': String(made.body.key) };
-        const { body: child } = await request(app.url)
-          .post(KEYS)
-          .set(key)
-          .send({ name: 'of the key' })
-          .expect(201);
+        const { body: child } = await app.as({ headers: key }).post(KEYS, { name: 'of the key' }).expect(201);
         await request(app.url)
           .post('/auth/logout')
           .set(await who.headers())
           .expect(204);
-        await logOut({ sub: `sub-${people}`, sid: 'another' });
-        await request(app.url).get(KEYS).set(key).expect(200);
+        await logOut({ sub: `sub-${sso.people}`, sid: 'another' });
+        await app.as({ headers: key }).get(KEYS).expect(200);
 
         await logOut(claims());
-        await request(app.url).get(KEYS).set(key).expect(401);
-        await request(app.url).get(KEYS).set('X-Session-API-Key', child.key).expect(401);
+        await app.as({ headers: key }).get(KEYS).expect(401);
+        await app.as(child.key).get(KEYS).expect(401);
       },
     );
 
@@ -175,7 +154,9 @@ describe('whatever the order in which the news of an issuer arrive:', () => {
         await new SignInBrowser(app.url).signIn();
         const who = new SignInBrowser(app.url);
         const page = await app.dataSource.transaction(async (manager) => {
-          await manager.query('SELECT FROM users WHERE email = $1 FOR UPDATE', [`p${people}@example.com`]);
+          await manager.query('SELECT FROM users WHERE email = $1 FOR UPDATE', [
+            `p${sso.people}@example.com`,
+          ]);
           const begun = who.signIn();
           await untilBlocked(app.dataSource);
           await logOut(claims());
@@ -184,8 +165,8 @@ describe('whatever the order in which the news of an issuer arrive:', () => {
 
         expect((await page.begun).status).toBe(401);
         expect(await who.user()).toBeNull();
-        issuer.state.sid = `later-${people}`;
-        issuer.state.person['iat'] = now() + 2;
+        sso.issuer.state.sid = `later-${sso.people}`;
+        sso.issuer.state.person['iat'] = now() + 2;
         await who.signIn();
         expect(await who.user()).not.toBeNull();
       },
@@ -196,14 +177,13 @@ describe('whatever the order in which the news of an issuer arrive:', () => {
       await who.signIn();
       const headers = await who.headers();
       const made = await app.dataSource.transaction(async (manager) => {
-        await manager.query('SELECT FROM users WHERE email = $1 FOR UPDATE', [`p${people}@example.com`]);
-        const asked = request(app.url)
-          .post(KEYS)
-          .set(headers)
-          .send({ name: 'late' })
+        await manager.query('SELECT FROM users WHERE email = $1 FOR UPDATE', [`p${sso.people}@example.com`]);
+        const asked = app
+          .as({ headers })
+          .post(KEYS, { name: 'late' })
           .then((answer) => answer);
         await untilBlocked(app.dataSource);
-        await logOut({ sid: `sid-${people}`, sub: `sub-${people}` });
+        await logOut({ sid: `sid-${sso.people}`, sub: `sub-${sso.people}` });
         return { asked };
       });
 

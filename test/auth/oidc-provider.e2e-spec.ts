@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, describe, expect, it, jest } from '@jest/globals';
 import { exportJWK, generateKeyPair } from 'jose';
 import { Provider } from 'oidc-provider';
 import request from 'supertest';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startListening, stopServer } from '../support/start-listening.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PUBLIC_URL = 'https://slipway.example.com';
 const API = 'https://slipway.example.com/api';
@@ -87,12 +87,11 @@ async function startProvider(): Promise<{ server: Server; issuer: string }> {
 }
 
 describe('an OpenID provider', () => {
-  let app: TestApp;
   let provider: Awaited<ReturnType<typeof startProvider>>;
 
-  beforeAll(async () => {
+  const app = useTestApp(async () => {
     provider = await startProvider();
-    app = await createTestApp({
+    return {
       PUBLIC_URL,
       OIDC_ISSUER: provider.issuer,
       OIDC_AUDIENCE: API,
@@ -100,12 +99,9 @@ describe('an OpenID provider', () => {
       OIDC_CLIENT_SECRET: CLIENT.client_secret,
       OIDC_SCOPES: 'openid profile email groups',
       OIDC_ROLE_MAP: 'ops=admin',
-    });
+    };
   });
-  afterAll(async () => {
-    await app.close();
-    await stopServer(provider.server);
-  });
+  afterAll(() => stopServer(provider.server));
 
   const token = async (form: Record<string, string>): Promise<string> => {
     const response = await fetch(`${provider.issuer}/token`, {
@@ -138,7 +134,7 @@ describe('an OpenID provider', () => {
   };
 
   it('signs people in, with the role of their groups', async () => {
-    const login = await request(app.url).get('/auth/login').redirects(0);
+    const login = await app.as().get('/auth/login').redirects(0);
     const { pathname, search } = await through(login.headers['location'] ?? '');
     const [begun = ''] = [login.headers['set-cookie'] ?? []].flat();
     const page = await request(app.url)
@@ -161,13 +157,9 @@ describe('an OpenID provider', () => {
       request(app.url).get('/api/v1/users/me/identities').set('Authorization', `Bearer ${bearer}`);
     const { body } = await ask().expect(403);
     expect(body.code).toBe('no_role');
-    const { body: found } = await request(app.url).get('/api/v1/users').set(app.admin.headers);
+    const { body: found } = await app.as(app.admin).get('/api/v1/users');
     const { id } = found.items.find((user: { name: string }) => user.name === 'slipway');
-    await request(app.url)
-      .patch(`/api/v1/users/${id}`)
-      .set(app.admin.headers)
-      .send({ is_admin: true })
-      .expect(200);
+    await app.as(app.admin).patch(`/api/v1/users/${id}`, { is_admin: true }).expect(200);
 
     await ask().expect(200);
   });

@@ -1,71 +1,53 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { OpenConnections } from '../../src/auth/open-connections.js';
 import { StandIns } from '../../src/git-providers/tokens/stand-ins.js';
 import { FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { EventSource } from '../support/event-source.js';
 import { githubApp } from '../support/github-app.js';
 import { sessionOf } from '../support/sign-in-browser.js';
 import { until } from '../support/until.js';
+import { useIssuer } from '../support/use-issuer.js';
 
 const ME = '/api/v1/users/me/identities';
 const SETTINGS = '/api/settings';
 const HOUR = 3_600;
 
 describe('tokens of the issuer', () => {
-  let issuer: FakeOidcIssuer;
-  let app: TestApp;
-  let people = 0;
-
-  beforeAll(async () => {
-    issuer = await FakeOidcIssuer.start();
-    app = await createTestApp({
-      ...issuer.environment,
-      OIDC_ROLE_MAP: 'ops=admin,readers=viewer,dev=member',
-      ...githubApp().environment,
-      GITHUB_APP_FOR: 'dev=octo/*,ops=octo/infra',
-      OIDC_GITHUB_LOGIN_CLAIM: 'accounts.github',
-    });
-  });
-  afterAll(async () => {
-    await app.close();
-    await issuer.server.close();
-  });
-  beforeEach(() => {
-    people += 1;
-    issuer.server.clearFaults();
+  const { app, sso } = useIssuer({
+    OIDC_ROLE_MAP: 'ops=admin,readers=viewer,dev=member',
+    ...githubApp().environment,
+    GITHUB_APP_FOR: 'dev=octo/*,ops=octo/infra',
+    OIDC_GITHUB_LOGIN_CLAIM: 'accounts.github',
   });
 
   const someone = (claims: object = {}): Record<string, unknown> => ({
-    sub: `person-${people}`,
-    email: `person-${people}@example.com`,
+    sub: `person-${sso.people}`,
+    email: `person-${sso.people}@example.com`,
     groups: ['dev'],
     ...claims,
   });
   const ask = (token: string, path = ME): request.Test =>
     request(app.url).get(path).set('Authorization', `Bearer ${token}`);
   const asked = async (claims: object = {}, path = ME): Promise<request.Response> =>
-    ask(await issuer.accessToken(someone(claims)), path);
+    ask(await sso.issuer.accessToken(someone(claims)), path);
   const now = (): number => Math.floor(app.clock.now() / 1000);
 
   it('make a user at first sight, once, however many come at a time', async () => {
-    const token = await issuer.accessToken(someone());
+    const token = await sso.issuer.accessToken(someone());
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask(token)));
 
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
     expect(new Set(answers.map(({ body }) => body.items[0].id)).size).toBe(1);
-    const { body } = await request(app.url)
-      .get(`/api/v1/users?email__eq=person-${people}@example.com`)
-      .set(app.admin.headers);
+    const { body } = await app.as(app.admin).get(`/api/v1/users?email__eq=person-${sso.people}@example.com`);
     expect(body.items).toMatchObject([{ is_admin: false }]);
   });
 
   it('are the same user with another address, and never another user with theirs', async () => {
     const first = await asked();
     const moved = await asked({ email: 'ada@new.example.com' });
-    const thief = await ask(await issuer.accessToken(someone({ sub: 'thief' })));
+    const thief = await ask(await sso.issuer.accessToken(someone({ sub: 'thief' })));
 
     expect(moved.body.items[0].id).toBe(first.body.items[0].id);
     expect([thief.status, thief.body.code]).toEqual([409, 'address_taken']);
@@ -102,12 +84,12 @@ describe('tokens of the issuer', () => {
   });
 
   it.each(['ES256', 'EdDSA', 'RS256'])('hold after the issuer has changed to a key of %s', async (alg) => {
-    const old = await issuer.accessToken(someone());
+    const old = await sso.issuer.accessToken(someone());
     await ask(old).expect(200);
-    await issuer.rotate(alg);
+    await sso.issuer.rotate(alg);
     app.clock.advance(10_001);
 
-    await ask(await issuer.accessToken(someone())).expect(200);
+    await ask(await sso.issuer.accessToken(someone())).expect(200);
     expect((await ask(old)).status).toBe(401);
   });
 
@@ -115,34 +97,34 @@ describe('tokens of the issuer', () => {
     await asked();
     app.clock.stop();
     app.clock.advance(10_001);
-    const before = issuer.keyRequests;
+    const before = sso.issuer.keyRequests;
     const unknown = async (): Promise<string> =>
-      issuer.accessToken(someone(), { kid: `made-up-${Math.random()}` });
+      sso.issuer.accessToken(someone(), { kid: `made-up-${Math.random()}` });
     for (const token of [await unknown(), await unknown(), await unknown()]) {
       await ask(token).expect(401);
     }
 
     app.clock.resume();
 
-    expect(issuer.keyRequests - before).toBe(1);
+    expect(sso.issuer.keyRequests - before).toBe(1);
   });
 
   it('go on while the issuer is away, also those of newcomers', async () => {
     await asked();
     app.clock.advance(600_000);
-    issuer.server.injectFault({ kind: 'reset' });
-    const newcomer = someone({ sub: `newcomer-${people}`, email: `newcomer-${people}@example.com` });
+    sso.issuer.server.injectFault({ kind: 'reset' });
+    const newcomer = someone({ sub: `newcomer-${sso.people}`, email: `newcomer-${sso.people}@example.com` });
 
-    await ask(await issuer.accessToken(newcomer)).expect(200);
-    await ask(await issuer.accessToken(someone(), { kid: 'unknown' })).expect(503);
-    issuer.server.clearFaults();
+    await ask(await sso.issuer.accessToken(newcomer)).expect(200);
+    await ask(await sso.issuer.accessToken(someone(), { kid: 'unknown' })).expect(503);
+    sso.issuer.server.clearFaults();
     app.clock.advance(600_000);
-    await ask(await issuer.accessToken(newcomer)).expect(200);
+    await ask(await sso.issuer.accessToken(newcomer)).expect(200);
   });
 
   describe('give the role', () => {
     const may = async (claims: object): Promise<number[]> => {
-      const token = await issuer.accessToken(someone(claims));
+      const token = await sso.issuer.accessToken(someone(claims));
       const [read, change, administer] = [
         await ask(token),
         await request(app.url)
@@ -163,7 +145,7 @@ describe('tokens of the issuer', () => {
 
     it('but not that of an owner once more, which it has taken', async () => {
       await asked({ groups: ['ops'] });
-      const address = `person-${people}@example.com`;
+      const address = `person-${sso.people}@example.com`;
       await app.dataSource.query('UPDATE users SET is_owner = true WHERE email = $1', [address]);
       expect(await may({ groups: [] })).toEqual([200, 200, 403]);
       expect(await may({ groups: ['ops'] })).toEqual([200, 200, 200]);
@@ -176,41 +158,14 @@ describe('tokens of the issuer', () => {
 
     it('alone: an administrator does not change it, but that of other users', async () => {
       await asked();
-      const found = await request(app.url)
-        .get(`/api/v1/users?email__eq=person-${people}@example.com`)
-        .set(app.admin.headers);
+      const found = await app.as(app.admin).get(`/api/v1/users?email__eq=person-${sso.people}@example.com`);
       const patch = (id: string): request.Test =>
-        request(app.url).patch(`/api/v1/users/${id}`).set(app.admin.headers).send({ is_admin: true });
+        app.as(app.admin).patch(`/api/v1/users/${id}`, { is_admin: true });
       const { body } = await patch(found.body.items[0].id).expect(409);
       expect(body.detail).toContain('OIDC_ROLE_MAP');
 
       await patch(app.user.id).expect(200);
-      await request(app.url)
-        .patch(`/api/v1/users/${app.user.id}`)
-        .set(app.admin.headers)
-        .send({ is_admin: false })
-        .expect(200);
-    });
-
-    it('also to the keys of the person', async () => {
-      const token = await issuer.accessToken(someone({ groups: ['ops'] }));
-      const { body } = await request(app.url)
-        .post('/api/v1/api-keys')
-        .set('Authorization', `Bearer ${token}`)
-        .send({ name: 'mine', scopes: ['read', 'settings', 'admin'] })
-        .expect(201);
-      const withKey = (): request.Test =>
-        request(app.url).get('/api/v1/users').set('X-Session-API-Key', body.key);
-      await withKey().expect(200);
-      await asked({ groups: ['readers'] });
-
-      await withKey().expect(403);
-    });
-
-    it('as the last whole token gave it, where the groups were left out', async () => {
-      await asked({ groups: ['ops'] });
-
-      expect(await may({ groups: undefined, _claim_names: { groups: 'src1' } })).toEqual([200, 200, 200]);
+      await app.as(app.admin).patch(`/api/v1/users/${app.user.id}`, { is_admin: false }).expect(200);
     });
 
     it('to nobody at first sight whose groups were left out', async () => {
@@ -230,43 +185,46 @@ describe('tokens of the issuer', () => {
     });
 
     it('get no role by default, but one of the map', async () => {
-      const refused = await asked(program(`ci-${people}`));
+      const refused = await asked(program(`ci-${sso.people}`));
       expect([refused.status, refused.body.code]).toEqual([403, 'no_role']);
-      expect((await asked(program(`ci-${people}`))).status).toBe(403);
+      expect((await asked(program(`ci-${sso.people}`))).status).toBe(403);
 
-      expect((await asked(program(`ci-${people}`, { groups: ['dev'] }))).status).toBe(200);
+      expect((await asked(program(`ci-${sso.people}`, { groups: ['dev'] }))).status).toBe(200);
     });
 
     it('are the service user of that name that an administrator made', async () => {
-      await request(app.url)
-        .post('/api/v1/users')
-        .set(app.admin.headers)
-        .send({ kind: 'service', email: `ci-${people}@example.com`, name: `ci-${people}` })
+      await app
+        .as(app.admin)
+        .post('/api/v1/users', {
+          kind: 'service',
+          email: `ci-${sso.people}@example.com`,
+          name: `ci-${sso.people}`,
+        })
         .expect(201);
 
-      expect((await asked(program(`ci-${people}`))).status).toBe(200);
+      expect((await asked(program(`ci-${sso.people}`))).status).toBe(200);
     });
   });
 
   describe('of leavers', () => {
     const idOf = async (): Promise<string> => {
-      const { body } = await request(app.url)
-        .get(`/api/v1/users?email__eq=person-${people}@example.com`)
-        .set(app.admin.headers);
+      const { body } = await app
+        .as(app.admin)
+        .get(`/api/v1/users?email__eq=person-${sso.people}@example.com`);
       return body.items[0].id;
     };
 
     it('are refused after a removal, until an administrator lets the person in again', async () => {
       await asked();
       const id = await idOf();
-      await request(app.url).delete(`/api/v1/users/${id}`).set(app.admin.headers).expect(204);
+      await app.as(app.admin).delete(`/api/v1/users/${id}`).expect(204);
       const removed = await asked();
       expect([removed.status, removed.body.code]).toEqual([403, 'forbidden']);
       expect(removed.body.detail).toContain('removed');
 
-      await request(app.url).post(`/api/v1/users/${id}/restore`).set(app.user.headers).expect(403);
-      await request(app.url).post(`/api/v1/users/${id}/restore`).set(app.admin.headers).expect(204);
-      await request(app.url).post(`/api/v1/users/${id}/restore`).set(app.admin.headers).expect(404);
+      await app.as(app.user).post(`/api/v1/users/${id}/restore`).expect(403);
+      await app.as(app.admin).post(`/api/v1/users/${id}/restore`).expect(204);
+      await app.as(app.admin).post(`/api/v1/users/${id}/restore`).expect(404);
       expect((await asked()).status).toBe(200);
       expect(await idOf()).not.toBe(id);
       const entries = await app.dataSource.query<object[]>(
@@ -279,17 +237,17 @@ describe('tokens of the issuer', () => {
     it('are refused while the user is disabled', async () => {
       await asked();
       const id = await idOf();
-      await request(app.url).post(`/api/v1/users/${id}/disable`).set(app.admin.headers).expect(200);
+      await app.as(app.admin).post(`/api/v1/users/${id}/disable`).expect(200);
       expect((await asked()).status).toBe(403);
 
-      await request(app.url).post(`/api/v1/users/${id}/enable`).set(app.admin.headers).expect(200);
+      await app.as(app.admin).post(`/api/v1/users/${id}/enable`).expect(200);
       expect((await asked()).status).toBe(200);
     });
   });
 
   describe('say of a GitHub App what', () => {
     const seen = async (sub: string, claims: Record<string, unknown>): Promise<string> => {
-      const token = await issuer.accessToken({ sub, email: `${sub}@example.com`, ...claims });
+      const token = await sso.issuer.accessToken({ sub, email: `${sub}@example.com`, ...claims });
       const { body } = await ask(token, '/api/v1/users/me').expect(200);
       return body.id as string;
     };
@@ -326,7 +284,7 @@ describe('tokens of the issuer', () => {
 
     it('is nothing any more of a user who was removed', async () => {
       const id = await seen('eve', { groups: ['dev'], iat: now(), accounts: { github: 'eve-cat' } });
-      await request(app.url).delete(`/api/v1/users/${id}`).set(app.admin.headers).expect(204);
+      await app.as(app.admin).delete(`/api/v1/users/${id}`).expect(204);
       const rows = await app.dataSource.query('SELECT * FROM user_identities WHERE user_id = $1', [id]);
       expect(rows).toMatchObject([{ groups: null, git: null }]);
       expect(JSON.stringify(rows)).not.toMatch(/eve-cat|dev/);
@@ -343,12 +301,11 @@ describe('tokens of the issuer', () => {
     ],
     [
       'when its user is disabled',
-      async (userId) =>
-        request(app.url).post(`/api/v1/users/${userId}/disable`).set(app.admin.headers).expect(200),
+      async (userId) => app.as(app.admin).post(`/api/v1/users/${userId}/disable`).expect(200),
     ],
   ])('close a stream that was opened with one %s', async (_when, end) => {
     const exp = now() + HOUR;
-    const token = await issuer.accessToken(someone({ exp }));
+    const token = await sso.issuer.accessToken(someone({ exp }));
     const [identity] = (await ask(token).expect(200)).body.items;
     const [{ userId }] = await app.dataSource.query<[{ userId: string }]>(
       'SELECT user_id AS "userId" FROM user_identities WHERE id = $1',
@@ -369,20 +326,19 @@ describe('tokens of the issuer', () => {
 
   // The last one, since it moves the clock beyond the end of the other tokens.
   it('keep the keys of a person alive, which stop, with their browsers, when the person is not seen for a month', async () => {
-    const token = await issuer.accessToken(someone({ exp: now() + 1_000 * HOUR }));
+    const token = await sso.issuer.accessToken(someone({ exp: now() + 1_000 * HOUR }));
     const { body } = await request(app.url)
       .post('/api/v1/api-keys')
       .set('Authorization', `Bearer ${token}`)
       .send({ name: 'mine' })
       .expect(201);
-    const withKey = (): request.Test =>
-      request(app.url).get('/api/v1/api-keys').set('X-Session-API-Key', body.key);
+    const withKey = (): request.Test => app.as(body.key).get('/api/v1/api-keys');
     const [shown] = (await withKey().expect(200)).body;
     expect(Date.parse(shown.expires_at) - app.clock.now()).toBeGreaterThan(29 * 24 * HOUR * 1000);
 
     app.clock.advance((30 * 24 - 1) * HOUR * 1000);
     const session = await sessionOf(app.url, body.key);
-    const inBrowser = (): request.Test => request(app.url).get('/api/v1/api-keys').set(session);
+    const inBrowser = (): request.Test => app.as({ headers: session }).get('/api/v1/api-keys');
     await inBrowser().expect(200);
     app.clock.advance(HOUR * 1000);
     await withKey().expect(401);

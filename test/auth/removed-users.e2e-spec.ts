@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
+import type request from 'supertest';
 import { RemovedUsersWorker } from '../../src/auth/removed-users.worker.js';
 import { AwaitSandboxStep } from '../../src/v1/app-conversations/start/await-sandbox.step.js';
 import { BeginConversationStep } from '../../src/v1/app-conversations/start/begin-conversation.step.js';
@@ -24,10 +24,9 @@ describe('a user who is removed', () => {
     await rows.startTask(user.id, { appConversationId: id, status: 'READY', requestSecrets: 'record' });
   });
 
-  const remove = (query = ''): request.Test =>
-    request(app.url).delete(`/api/v1/users/${user.id}${query}`).set(app.admin.headers);
+  const remove = (query = ''): request.Test => app.as(app.admin).delete(`/api/v1/users/${user.id}${query}`);
   const shown = async (by: TestUser): Promise<unknown[]> =>
-    (await request(app.url).get(`/api/v1/app-conversations?ids=${hex}`).set(by.headers).expect(200)).body;
+    (await app.as(by).get(`/api/v1/app-conversations?ids=${hex}`).expect(200)).body;
   const sandbox = async (): Promise<unknown> =>
     (
       await app.dataSource.query<unknown[]>(
@@ -36,7 +35,7 @@ describe('a user who is removed', () => {
       )
     )[0];
   const emails = async (): Promise<string[]> => {
-    const { body } = await request(app.url).get('/api/v1/users?limit=100').set(app.admin.headers).expect(200);
+    const { body } = await app.as(app.admin).get('/api/v1/users?limit=100').expect(200);
     return body.items.map(({ email }: { email: string }) => email);
   };
 
@@ -50,7 +49,7 @@ describe('a user who is removed', () => {
       removed_at: expect.any(Date),
     });
     expect(before).toContain(Object(await sandbox()).name);
-    await request(app.url).get('/api/v1/users/me').set(user.headers).expect(401);
+    await app.as(user).get('/api/v1/users/me').expect(401);
     const listed = await emails();
     expect(listed).not.toContain(Object(await sandbox()).name);
     expect(listed.filter((email) => email.endsWith('.invalid'))).toEqual([]);
@@ -60,8 +59,8 @@ describe('a user who is removed', () => {
       [sandboxId],
     );
     const standIn = `/api/v1/users/${kept.user_id}`;
-    await request(app.url).patch(standIn).set(app.admin.headers).send({ is_admin: true }).expect(404);
-    await request(app.url).post(`${standIn}/disable`).set(app.admin.headers).expect(404);
+    await app.as(app.admin).patch(standIn, { is_admin: true }).expect(404);
+    await app.as(app.admin).post(`${standIn}/disable`).expect(404);
 
     const worker = app.app.get(RemovedUsersWorker);
     await worker.work();
@@ -76,26 +75,21 @@ describe('a user who is removed', () => {
     await remove().expect(204);
     await app.dataSource.query("UPDATE sandboxes SET status = 'PAUSED' WHERE id = $1", [sandboxId]);
 
-    const sent = await request(app.url)
-      .post(`/api/v1/app-conversations/${hex}/send-message`)
-      .set(app.admin.headers)
-      .send({ content: [{ text: 'go on' }] })
+    const sent = await app
+      .as(app.admin)
+      .post(`/api/v1/app-conversations/${hex}/send-message`, { content: [{ text: 'go on' }] })
       .expect(409);
     expect(sent.body.detail).toContain('has been removed');
-    await request(app.url).post(`/api/v1/sandboxes/${sandboxId}/resume`).set(app.admin.headers).expect(409);
+    await app.as(app.admin).post(`/api/v1/sandboxes/${sandboxId}/resume`).expect(409);
     expect(await sandbox()).toMatchObject({ status: 'PAUSED' });
-    await request(app.url)
-      .get(`/api/v1/conversation/${hex}/events/search`)
-      .set(app.admin.headers)
-      .expect(200);
+    await app.as(app.admin).get(`/api/v1/conversation/${hex}/events/search`).expect(200);
   });
 
   it('leaves all to the one that is named, who begins with credentials of their own', async () => {
     const heir = await app.createUser();
-    await request(app.url)
-      .post('/api/settings')
-      .set(user.headers)
-      .send({ llm_model: 'gpt-5', llm_api_key: 'key-of-the-removed' })
+    await app
+      .as(user)
+      .post('/api/settings', { llm_model: 'gpt-5', llm_api_key: 'key-of-the-removed' })
       .expect(200);
     await remove(`?hand_over_to=${heir.id}`).expect(204);
 
@@ -130,15 +124,15 @@ describe('a user who is removed', () => {
 
     await remove(`?hand_over_to=${heir.id}`).expect(204);
 
-    const { body: tasks } = await request(app.url)
+    const { body: tasks } = await app
+      .as(heir)
       .get(`/api/v1/app-conversations/start-tasks?ids=${waiting.hex}&ids=${starting.hex}`)
-      .set(heir.headers)
       .expect(200);
     const ended = { status: 'ERROR', detail: 'Its user was removed before it had begun.' };
     expect(tasks).toMatchObject([ended, ended]);
-    const { body: shownTo } = await request(app.url)
+    const { body: shownTo } = await app
+      .as(heir)
       .get(`/api/v1/app-conversations?ids=${begun.hex}&ids=${hex}`)
-      .set(heir.headers)
       .expect(200);
     expect(shownTo).toMatchObject([null, { follow: { state: 'stopped', reason: 'Its user was removed.' } }]);
     const [left] = await app.dataSource.query<unknown[]>(

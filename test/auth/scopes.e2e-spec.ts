@@ -15,14 +15,11 @@ const app = useTestApp();
 describe('scopes', () => {
   type Headers = Record<string, string>;
   const issue = (headers: Headers, members: object = {}): request.Test =>
-    request(app.url)
-      .post(KEYS)
-      .set(headers)
-      .send({ name: 'limited', ...members });
+    app.as({ headers }).post(KEYS, { name: 'limited', ...members });
   const keyOf = async (headers: Headers, members: object = {}): Promise<Headers> => ({
     'X-Session-API-Key': (await issue(headers, members).expect(201)).body.key,
   });
-  const get = (headers: Headers, path: string): request.Test => request(app.url).get(path).set(headers);
+  const get = (headers: Headers, path: string): request.Test => app.as({ headers }).get(path);
   const missing = (scope: string): object => ({ status: 403, code: 'insufficient_scope', scope });
   const signIn = async (headers: Headers): Promise<{ session: Headers; user: unknown }> => {
     const session = await sessionOf(app.url, headers['X-Session-API-Key'] ?? '');
@@ -70,7 +67,7 @@ describe('scopes', () => {
     const soon = new Date(app.clock.now() + 3_600_000).toISOString();
     const key = await keyOf(app.user.headers, { not_before: soon });
     await get(key, KEYS).expect(401);
-    await request(app.url).post('/auth/key').send({ key: key['X-Session-API-Key'] }).expect(401);
+    await app.as().post('/auth/key', { key: key['X-Session-API-Key'] }).expect(401);
     app.clock.advance(3_600_001);
 
     await get(key, KEYS).expect(200);
@@ -149,7 +146,7 @@ describe('scopes', () => {
     it('and no proxy of a sandbox takes the key of a user', async () => {
       const reading = await keyOf(user.headers, { scopes: ['read'] });
       await get(reading, `/api/v1/sandboxes/${sandboxId}/agent-server/api/conversations`).expect(401);
-      const { body } = await request(app.url).post('/api/cloud-proxy').set(reading).send({}).expect(403);
+      const { body } = await app.as({ headers: reading }).post('/api/cloud-proxy', {}).expect(403);
 
       expect(body).toMatchObject(missing('run'));
     });
@@ -201,7 +198,7 @@ describe('scopes', () => {
       );
       const { body } = await issue(headers).expect(201);
 
-      const { body: listed } = await request(app.url).get('/api/v1/api-keys').set(headers).expect(200);
+      const { body: listed } = await app.as({ headers }).get('/api/v1/api-keys').expect(200);
       const names: string[] = listed.map((key: { name: string }) => key.name);
       expect(names.filter((name) => name === 'old')).toHaveLength(100);
       expect(listed.map((key: { id: string }) => key.id)).toEqual(
@@ -221,7 +218,7 @@ describe('one-time codes of the web application', () => {
   });
 
   const exchange = (code: unknown, headers: Record<string, string> = {}): request.Test =>
-    request(app.url).post('/auth/code/key').set(headers).send({ code });
+    app.as({ headers }).post('/auth/code/key', { code });
   const port = (): string => new URL(app.url).port;
 
   it('stand for a key once, and name its account', async () => {
@@ -260,13 +257,9 @@ describe('one-time codes of the web application', () => {
   });
 
   it('are worth nothing once the key is revoked', async () => {
-    const { body: issued } = await request(app.url)
-      .post('/api/v1/api-keys')
-      .set(app.user.headers)
-      .send({ name: 'short' })
-      .expect(201);
+    const { body: issued } = await app.as(app.user).post('/api/v1/api-keys', { name: 'short' }).expect(201);
     const code = codes.issue(issued.key, 'key');
-    await request(app.url).delete(`/api/v1/api-keys/${issued.id}`).set(app.user.headers).expect(204);
+    await app.as(app.user).delete(`/api/v1/api-keys/${issued.id}`).expect(204);
 
     await exchange(code).expect(401);
   });
@@ -287,7 +280,7 @@ describe('one-time codes of the web application', () => {
       codes.issue(app.user.key, 'session'),
     ];
 
-    const refused = await request(app.url).post('/auth/code').send({ code: ofApplication }).expect(401);
+    const refused = await app.as().post('/auth/code', { code: ofApplication }).expect(401);
     expect(refused.headers['set-cookie']).toBeUndefined();
     expect((await exchange(ofConsole).expect(401)).text).not.toContain(app.user.key);
   });
@@ -306,6 +299,6 @@ describe('one-time codes of the web application', () => {
       .type('text/plain')
       .send(JSON.stringify({ code }))
       .expect(415);
-    await request(app.url).get(`/auth/code/key?code=${code}`).expect(405);
+    await app.as().get(`/auth/code/key?code=${code}`).expect(405);
   });
 });

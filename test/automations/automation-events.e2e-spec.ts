@@ -68,7 +68,7 @@ async function userWithToken(): Promise<TestUser> {
 }
 
 function call(method: 'get' | 'post' | 'patch' | 'delete', path: string, as = user): request.Test {
-  return request(app.url)[method](`${PATH}${path}`).set(as.headers);
+  return app.as(as).ask(method, `${PATH}${path}`);
 }
 
 async function webhook(members: object = {}): Promise<{ id: string; webhook_url: string }> {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
+import type request from 'supertest';
 import type { MetricsSnapshot } from '@slipway/agent-protocol/conversation-api.js';
 import { ScheduleWorker } from '../../src/automations/definitions/schedule.worker.js';
 import { AutomationRunRepository } from '../../src/automations/runs/automation-run.repository.js';
@@ -13,6 +13,7 @@ import { AuditClient } from '../support/audit-client.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { readState } from '../support/read-state.js';
 import { StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
 
@@ -65,7 +66,7 @@ afterAll(async () => {
 });
 
 function call(method: 'get' | 'post' | 'patch' | 'delete', path: string, as = user): request.Test {
-  return request(app.url)[method](`${PATH}${path}`).set(as.headers);
+  return app.as(as).ask(method, `${PATH}${path}`);
 }
 
 async function create(members: object = {}): Promise<string> {
@@ -82,11 +83,19 @@ async function runs(id: string): Promise<Run[]> {
   return (await call('get', `/${id}/runs`).expect(200)).body.runs;
 }
 
+/** Notices at once what has become of runs. */
+async function settle(id: string): Promise<void> {
+  for (const { conversation_id: conversation } of await runs(id)) {
+    [app, second].forEach((each) => readState(each, conversation ?? ''));
+  }
+  await app.app.get(RunSettler).now();
+}
+
 /** The only run once it is in the status. */
 async function reached(id: string, status: string): Promise<Run> {
   let run: Run | undefined;
   await until(async () => {
-    await app.app.get(RunSettler).now();
+    await settle(id);
     [run] = await runs(id);
     return run !== undefined && (run.status === status || ['COMPLETED', 'FAILED'].includes(run.status));
   });
@@ -141,10 +150,12 @@ async function family(address: string, cost: number): Promise<Record<'parent' | 
 
 describe('a run', () => {
   it('starts a conversation, is completed with it, and is told to webhook endpoints', async () => {
-    await request(app.url)
-      .post('/api/v1/webhook-endpoints')
-      .set(user.headers)
-      .send({ url: `${receiver.origin}/hook`, events: ['automation.run.finished'] })
+    await app
+      .as(user)
+      .post('/api/v1/webhook-endpoints', {
+        url: `${receiver.origin}/hook`,
+        events: ['automation.run.finished'],
+      })
       .expect(201);
     const limits = { git: 'read', secret_names: ['DEPLOY_KEY'], fork: 'never' };
     const id = await create({ max_budget_per_run: 2.5, ...limits });
@@ -157,9 +168,9 @@ describe('a run', () => {
     expect(await budgets()).toEqual(['2.5']);
     const [start] = await app.dataSource.getRepository(StartTask).findBy({ userId: user.id });
     expect(start?.request).toMatchObject(limits);
-    const { body: conversation } = await request(app.url)
+    const { body: conversation } = await app
+      .as(user)
       .get(`/api/v1/app-conversations?ids=${run.conversation_id}`)
-      .set(user.headers)
       .expect(200);
     expect(conversation).toMatchObject([
       { trigger: 'automation', metadata: { automation_id: id, automation_run_id: run.id } },
@@ -185,7 +196,7 @@ describe('a run', () => {
       (await audit.find({ owner_user_id: user.id, action }))[0];
     const made = await entry('sandbox.create');
     expect(made).toMatchObject({ actor: { kind: 'service' }, details: { run_id: run } });
-    await request(app.url).delete(`/api/v1/sandboxes/${made?.resource.id}`).set(user.headers).expect(200);
+    await app.as(user).delete(`/api/v1/sandboxes/${made?.resource.id}`).expect(200);
 
     expect(await entry('sandbox.delete')).toMatchObject({
       actor: { kind: 'user', user_id: user.id },
@@ -408,7 +419,7 @@ describe('an automation that is busy', () => {
     expect((await runs(id)).map(({ status }) => status)).toEqual(['PENDING', 'PENDING', 'RUNNING']);
     backend.gate.open();
     await until(async () => {
-      await app.app.get(RunSettler).now();
+      await settle(id);
       return (await runs(id)).every(({ status }) => status === 'COMPLETED');
     });
     expect(await conversations()).toHaveLength(3);

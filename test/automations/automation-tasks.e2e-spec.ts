@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import request from 'supertest';
+import type request from 'supertest';
 import type { TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
@@ -22,7 +22,7 @@ interface Run {
 const { hosts, app } = useGitHosts({ GIT_REQUEST_TIMEOUT_SECONDS: '60' });
 
 function call(user: TestUser, method: 'get' | 'post', path: string): request.Test {
-  return request(app.url)[method](path).set(user.headers);
+  return app.as(user).ask(method, path);
 }
 
 async function create(user: TestUser, tasks: object): Promise<string> {

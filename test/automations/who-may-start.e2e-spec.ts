@@ -35,7 +35,7 @@ beforeEach(async () => {
 });
 
 function call(method: 'get' | 'post' | 'patch', path: string): request.Test {
-  return request(app.url)[method](`${PATH}${path}`).set(user.headers);
+  return app.as(user).ask(method, `${PATH}${path}`);
 }
 
 function draft(trigger: object = {}, members: object = {}): object {

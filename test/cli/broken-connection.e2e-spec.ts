@@ -1,20 +1,17 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { runSlipway } from '../../src/cli/slipway-program.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestUser } from '../support/create-test-app.js';
-import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { Relay } from '../support/relay.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
-import { useTestApp } from '../support/use-test-app.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
 describe('a service that goes away while slipway follows a conversation', () => {
-  let hosts: GitHosts;
   let git: GitHttpServer;
   const backend = new InProcessSandboxBackend();
   let relay: Relay;
@@ -26,15 +23,15 @@ describe('a service that goes away while slipway follows a conversation', () => 
     note: (line: string) => void notes.push(line),
   };
 
-  beforeAll(async () => {
-    hosts = await startGitHosts();
-    git = await startGitHttpServer(`x-access-token:${hosts.worlds.github.token}`);
-    await git.commit('octo/app', 'main', { 'README.md': 'hello' });
-  });
   afterAll(() => relay.goAway());
-  const app = useTestApp(() => ({ ...hosts.environment, GITHUB_CLONE_URL: git.origin }), {
-    sandboxBackend: backend,
-  });
+  const { hosts, app } = useGitHosts(
+    async ({ worlds }) => {
+      git = await startGitHttpServer(`x-access-token:${worlds.github.token}`);
+      await git.commit('octo/app', 'main', { 'README.md': 'hello' });
+      return { GITHUB_CLONE_URL: git.origin };
+    },
+    { sandboxBackend: backend },
+  );
 
   beforeAll(async () => {
     relay = await Relay.before({ host: '127.0.0.1', port: Number(new URL(app.url).port) });
@@ -52,10 +49,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
     await relay.comeBack();
   });
 
-  afterAll(async () => {
-    await git.close();
-    await hosts.close();
-  });
+  afterAll(() => git.close());
 
   const slipway = async (args: string[], options: { awayMs?: number } = {}): Promise<number> => {
     const url = `http://127.0.0.1:${relay.port}`;
@@ -71,7 +65,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
 
   const act = async (id: string, action: string, body: object = {}): Promise<void> => {
     const path = `/api/v1/app-conversations/${id}/${action}`;
-    await request(app.url).post(path).set(user.headers).send(body).expect(200);
+    await app.as(user).post(path, body).expect(200);
   };
 
   const finish = async (id: string): Promise<void> => {
@@ -98,10 +92,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
   const idsOf = (texts: readonly string[]): unknown[] => texts.map((text) => jsonText(parseJson(text), 'id'));
 
   const storedIds = async (id: string): Promise<unknown[]> => {
-    const { body } = await request(app.url)
-      .get(`/api/v1/conversation/${id}/events/search?limit=100`)
-      .set(user.headers)
-      .expect(200);
+    const { body } = await app.as(user).get(`/api/v1/conversation/${id}/events/search?limit=100`).expect(200);
     return body.items.map((event: { id: string }) => event.id);
   };
 
@@ -131,7 +122,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
   });
 
   it('is waited for while a conversation starts', async () => {
-    await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
+    await app.as(user).post('/api/add-git-providers', hosts.tokens).expect(200);
     backend.gate.close();
     const running = slipway(['run', 'github:octo/app', 'say hello']);
     await until(() => notes.length > 0);

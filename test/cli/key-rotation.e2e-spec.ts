@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
 import { DataSource } from 'typeorm';
 import { SecretCipher } from '@slipway/common/secret-cipher.js';
 import { parseEncryptionKeys } from '../../src/config/encryption-keys.js';
@@ -47,10 +46,9 @@ describe('npm run keys -- reencrypt', () => {
         custom_secrets: { CUSTOM: { secret: 'custom-secret' } },
       },
     });
-    await request(before.url)
-      .post('/api/v1/settings')
-      .set(before.user.headers)
-      .send({
+    await before
+      .as(before.user)
+      .post('/api/v1/settings', {
         agent_settings_diff: {
           llm: { aws_session_token: 'aws-secret' },
           mcp_config: {
@@ -59,15 +57,13 @@ describe('npm run keys -- reencrypt', () => {
         },
       })
       .expect(200);
-    await request(before.url)
-      .post('/api/v1/settings/profiles/fast')
-      .set(before.user.headers)
-      .send({ llm: { model: 'openai/m', api_key: 'profile-secret' } })
+    await before
+      .as(before.user)
+      .post('/api/v1/settings/profiles/fast', { llm: { model: 'openai/m', api_key: 'profile-secret' } })
       .expect(201);
-    await request(before.url)
-      .post('/api/v1/push/subscriptions')
-      .set(before.user.headers)
-      .send(new FakeBrowser('https://push.example.com/x').subscription)
+    await before
+      .as(before.user)
+      .post('/api/v1/push/subscriptions', new FakeBrowser('https://push.example.com/x').subscription)
       .expect(201);
     await before.app.get(SandboxesService).create(before.user.id, null, null);
     await before.close();
@@ -136,9 +132,7 @@ describe('npm run keys -- reencrypt', () => {
     expect(await columnsUnder('new')).toEqual(columns);
     const after = await open(NEW);
     try {
-      const { status: answered } = await request(after.url)
-        .get('/api/user/suggested-tasks')
-        .set(user.headers);
+      const { status: answered } = await after.as(user).get('/api/user/suggested-tasks');
       expect(answered).toBe(200);
     } finally {
       await after.close();
@@ -289,7 +283,7 @@ describe('npm run keys -- reencrypt', () => {
 });
 
 async function store(app: TestApp, user: TestUser, settings: object): Promise<void> {
-  await request(app.url).post('/api/settings').set(user.headers).send(settings).expect(200);
+  await app.as(user).post('/api/settings', settings).expect(200);
 }
 
 function decrypt(keys: string, record: string, binding: string): string {

@@ -1,16 +1,13 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { runSlipway } from '../../src/cli/slipway-program.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestUser } from '../support/create-test-app.js';
-import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { RawServer } from '../support/raw-server.js';
 import { say, StartsClient } from '../support/starts-client.js';
-import { useTestApp } from '../support/use-test-app.js';
+import { useFolder } from '../support/use-folder.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
 interface Run {
   status: number;
@@ -29,14 +26,8 @@ async function slipway(url: string, key: string | null, ...args: string[]): Prom
 }
 
 describe('slipway', () => {
-  let hosts: GitHosts;
-  const backend = new InProcessSandboxBackend();
+  const { hosts, app } = useGitHosts({}, { sandboxBackend: new InProcessSandboxBackend() });
   let user: TestUser;
-
-  beforeAll(async () => {
-    hosts = await startGitHosts();
-  });
-  const app = useTestApp(() => hosts.environment, { sandboxBackend: backend });
 
   beforeEach(async () => {
     user = await app.createUser();
@@ -46,13 +37,9 @@ describe('slipway', () => {
     hosts.clearFaults();
   });
 
-  afterAll(async () => {
-    await hosts.close();
-  });
-
   const run = async (...args: string[]): Promise<Run> => await slipway(app.url, user.key, ...args);
   const connect = async (): Promise<void> => {
-    await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
+    await app.as(user).post('/api/add-git-providers', hosts.tokens).expect(200);
   };
   const startedConversation = async (): Promise<{ id: string; sandboxId: string }> => {
     const client = new StartsClient(app, user);
@@ -180,10 +167,12 @@ describe('slipway', () => {
   it('watch shows what has happened, and ends where the agent rests now; sandboxes lists and stops its sandbox', async () => {
     const { id, sandboxId } = await startedConversation();
     expect(await run('watch', id)).toMatchObject({ status: 0 });
-    await request(app.url)
-      .post(`/api/v1/app-conversations/${id}/send-message`)
-      .set(user.headers)
-      .send({ content: [{ type: 'text', text: 'and again' }], run: true })
+    await app
+      .as(user)
+      .post(`/api/v1/app-conversations/${id}/send-message`, {
+        content: [{ type: 'text', text: 'and again' }],
+        run: true,
+      })
       .expect(200);
 
     const { status, stdout } = await run('watch', id);
@@ -205,7 +194,7 @@ describe('slipway', () => {
 
   describe('keys', () => {
     it('are made, listed and revoked over the API', async () => {
-      await request(app.url).post('/api/v1/users').set(app.admin.headers).send({ email: 'ada@example.com' });
+      await app.as(app.admin).post('/api/v1/users', { email: 'ada@example.com' });
       const admin = (...args: string[]) => slipway(app.url, app.admin.key, ...args);
       const create = ['keys', 'create', '--user', 'ada@example.com', '--name', 'robot', '--scopes'];
       expect(await admin(...create, 'read,write')).toMatchObject({
@@ -238,18 +227,10 @@ describe('slipway', () => {
   });
 
   describe('support-bundle', () => {
-    let folder: string;
     const before = process.cwd();
-
-    beforeEach(async () => {
-      folder = await mkdtemp(path.join(tmpdir(), 'slipway-support-'));
-      process.chdir(folder);
-    });
-
-    afterEach(async () => {
-      process.chdir(before);
-      await rm(folder, { recursive: true, maxRetries: 10 });
-    });
+    const folder = useFolder();
+    beforeEach(() => process.chdir(folder.path));
+    afterEach(() => process.chdir(before));
 
     it('has versions, configuration without secrets, readiness and the log for an administrator', async () => {
       const { status, stdout } = await slipway(app.url, app.admin.key, 'support-bundle');
@@ -286,11 +267,7 @@ describe('slipway', () => {
   });
 
   it('tests a model, and says what to set', async () => {
-    await request(app.url)
-      .post('/api/settings')
-      .set(user.headers)
-      .send({ llm_model: 'nobody/x' })
-      .expect(200);
+    await app.as(user).post('/api/settings', { llm_model: 'nobody/x' }).expect(200);
     const { status, stdout, stderr } = await run('model', 'check');
     expect([status, stderr]).toEqual([0, []]);
     expect(stdout[0]).toMatch(/^CHECK +RESULT +DETAIL +SET$/);

@@ -31,7 +31,7 @@ describe('a database that goes away', () => {
   afterEach(async () => {
     await proxy.goAway();
     await proxy.comeBack();
-    await until(async () => (await request(app.url).get('/health/ready')).status === 200);
+    await until(async () => (await app.as().get('/health/ready')).status === 200);
   });
 
   /** One request per way of reaching the database: named statement, repository, transaction. */
@@ -52,7 +52,7 @@ describe('a database that goes away', () => {
     const test = method === 'get' ? agent.get(path) : agent.post(path).send(body);
     return test.set(app.admin.headers);
   };
-  const isUnavailable = ({ status, headers, body }: request.Response): void => {
+  const expectUnavailable = ({ status, headers, body }: request.Response): void => {
     expect({ status, code: body.code, retryAfter: headers['retry-after'] }).toEqual({
       status: 503,
       code: 'unavailable',
@@ -62,40 +62,40 @@ describe('a database that goes away', () => {
 
   it('responds 503 while it is down, and recovers by itself', async () => {
     // The key is cached from here on: what fails is the request's own work.
-    await request(app.url).get('/api/secrets').set(app.admin.headers).expect(200);
+    await app.as(app.admin).get('/api/secrets').expect(200);
     await proxy.goAway();
 
-    await Promise.all(requests.map(async (each) => isUnavailable(await send(each))));
+    await Promise.all(requests.map(async (each) => expectUnavailable(await send(each))));
     // Whether a key that was not used yet is an administrator's cannot be known.
     for (const headers of [{}, app.user.headers]) {
-      const ready = await request(app.url).get('/health/ready').set(headers);
-      isUnavailable(ready);
+      const ready = await app.as({ headers }).get('/health/ready');
+      expectUnavailable(ready);
       expect(ready.body.parts).toContainEqual(
         expect.objectContaining({ name: 'database', status: 'failed' }),
       );
       expect(ready.text).not.toContain(new URL(app.databaseUrl).port);
     }
-    await request(app.url).get('/health/live').expect(200);
+    await app.as().get('/health/live').expect(200);
   });
 
   it('responds 503 to a key that it has to look up', async () => {
     app.clock.advance(10_000);
     await proxy.goAway();
 
-    isUnavailable(await request(app.url).get('/api/secrets').set(app.user.headers));
+    expectUnavailable(await app.as(app.user).get('/api/secrets'));
   });
 
   it('responds 503 while nothing arrives over connections that stay open, and recovers by itself', async () => {
     proxy.freeze();
-    await Promise.all(requests.map(async (each) => isUnavailable(await send(each))));
+    await Promise.all(requests.map(async (each) => expectUnavailable(await send(each))));
     expect(app.app.get(ConnectionWatch).isSilent).toBe(true);
-    isUnavailable(await request(app.url).get('/health/ready'));
-    await request(app.url).get('/health/live').expect(200);
+    expectUnavailable(await app.as().get('/health/ready'));
+    await app.as().get('/health/live').expect(200);
 
     proxy.thaw();
 
-    await until(async () => (await request(app.url).get('/health/ready')).status === 200);
-    await request(app.url).get('/api/secrets').set(app.admin.headers).expect(200);
+    await until(async () => (await app.as().get('/health/ready')).status === 200);
+    await app.as(app.admin).get('/api/secrets').expect(200);
   });
 
   it('takes changes again once its server, which has become a replica, is not where the address leads', async () => {
@@ -106,7 +106,7 @@ describe('a database that goes away', () => {
     await execute(writable.href, `ALTER ${rule} SET default_transaction_read_only = on`);
     await proxy.goAway();
     await proxy.comeBack();
-    await Promise.all(changes.map(async (each) => isUnavailable(await send(each))));
+    await Promise.all(changes.map(async (each) => expectUnavailable(await send(each))));
 
     // For new connections only, like an address that leads to the new primary.
     await execute(writable.href, `ALTER ${rule} RESET default_transaction_read_only`);
@@ -114,7 +114,7 @@ describe('a database that goes away', () => {
     await until(async () =>
       (await Promise.all(changes.map((each) => send(each)))).every(({ status }) => status !== 503),
     );
-    await request(app.url).post('/api/settings').set(app.admin.headers).send({ language: 'en' }).expect(200);
+    await app.as(app.admin).post('/api/settings', { language: 'en' }).expect(200);
   });
 
   it('leaves nothing behind of connections for notifications that are gone', async () => {

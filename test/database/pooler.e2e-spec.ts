@@ -92,9 +92,7 @@ describeWithPgBouncer('PgBouncer in transaction mode (skipped where it is not in
           .expect(200),
       ),
     );
-    const answers = await Promise.all(
-      users.map(({ headers }) => request(app.url).get('/api/settings').set(headers)),
-    );
+    const answers = await Promise.all(users.map(({ headers }) => app.as({ headers }).get('/api/settings')));
     expect(answers.map(({ status, body }) => [status, body.language])).toEqual(users.map(() => [200, 'en']));
   });
 

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { useFolder } from '../support/use-folder.js';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const IMPORTED = /^\s*(?:import|export|\}).*?\bfrom '([^'.][^']*)'|\bimport\(?\s*'([^'.][^']*)'/gm;
@@ -65,28 +65,23 @@ describe('package.json', () => {
 });
 
 describe('the linter', () => {
-  let folder: string;
-
-  beforeEach(() => {
-    folder = mkdtempSync(path.join(tmpdir(), 'slipway-doors-'));
-    cpSync(path.join(ROOT, '.oxlintrc.json'), path.join(folder, '.oxlintrc.json'));
-  });
-  afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  const folder = useFolder();
 
   // It takes a pattern that it cannot read for one that nothing matches.
   it('refuses imports of all packages but those in package.json, of the service, and past doors', () => {
     const behind = ['../../../src/main.js', '../../common/src/clock.js', '../../../test/support/until.js'];
     const tried = [...behind, ...packages.map((name) => `@slipway/${name}/a.js`), ...NEST];
+    cpSync(path.join(ROOT, '.oxlintrc.json'), path.join(folder.path, '.oxlintrc.json'));
     for (const name of withDoors) {
-      mkdirSync(path.join(folder, 'packages', name, 'src'), { recursive: true });
+      mkdirSync(path.join(folder.path, 'packages', name, 'src'), { recursive: true });
       writeFileSync(
-        path.join(folder, 'packages', name, 'src/a.ts'),
+        path.join(folder.path, 'packages', name, 'src/a.ts'),
         tried.map((target, index) => `export { a as a${index} } from '${target}';\n`).join(''),
       );
     }
 
     const { stdout } = spawnSync(path.join(ROOT, 'node_modules/.bin/oxlint'), ['--format', 'unix', '.'], {
-      cwd: folder,
+      cwd: folder.path,
       encoding: 'utf8',
     });
 

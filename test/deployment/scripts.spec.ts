@@ -1,17 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, globSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { useFolder } from '../support/use-folder.js';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const RELATIVE_IMPORT = /(?:from|import|import\()\s*'(\.[^']+)'/g;
@@ -51,23 +42,19 @@ describe('the scripts of CI', () => {
 
 describe('a build', () => {
   const LEFTOVERS = path.join(ROOT, 'scripts/lib/leftovers.mjs');
-  let folder: string;
-
-  beforeEach(() => {
-    folder = mkdtempSync(path.join(tmpdir(), 'slipway-leftovers-'));
-  });
-  afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  const folder = useFolder();
 
   const write = (name: string, at = '2026-03-01T00:00:00Z'): void => {
-    const file = path.join(folder, name);
+    const file = path.join(folder.path, name);
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, '');
     utimesSync(file, new Date(at), new Date(at));
   };
-  const files = (below: string): string[] => globSync('**/*.*', { cwd: path.join(folder, below) }).toSorted();
+  const files = (below: string): string[] =>
+    globSync('**/*.*', { cwd: path.join(folder.path, below) }).toSorted();
   const run = (call: string): void => {
     const program = `import { removeOlder } from '${LEFTOVERS}'; ${call}`;
-    execFileSync(process.execPath, ['--input-type=module', '-e', program], { cwd: folder });
+    execFileSync(process.execPath, ['--input-type=module', '-e', program], { cwd: folder.path });
   };
 
   it('removes chunks of earlier builds, apart from those that a running service may still load', () => {

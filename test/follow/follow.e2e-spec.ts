@@ -1,5 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
+import { FollowWorker } from '../../src/follow/follow.worker.js';
 import {
   FollowedPullRequestRepository,
   LOOKS_OF_A_USER,
@@ -102,10 +104,9 @@ async function opensPullRequest(
 
 /** Its agent reads that, and has nothing more to do. */
 async function sayEnough({ id }: FollowingConversation): Promise<void> {
-  await request(app.url)
-    .post(`/api/v1/app-conversations/${id}/send-message`)
-    .set(user.headers)
-    .send({ content: [{ type: 'text', text: 'say enough' }] });
+  await app.as(user).post(`/api/v1/app-conversations/${id}/send-message`, {
+    content: [{ type: 'text', text: 'say enough' }],
+  });
 }
 
 /** In a round, the agent of these tests answers with the text of the round. */
@@ -143,10 +144,12 @@ describe('a conversation that follows its pull request', () => {
   });
 
   it('watches, works on what happened, answers in the thread, and reaches its goal', async () => {
-    await request(app.url)
-      .post('/api/v1/webhook-endpoints')
-      .set(user.headers)
-      .send({ url: `${receiver.origin}/hook`, events: ['pull_request.round', 'pull_request.reached'] })
+    await app
+      .as(user)
+      .post('/api/v1/webhook-endpoints', {
+        url: `${receiver.origin}/hook`,
+        events: ['pull_request.round', 'pull_request.reached'],
+      })
       .expect(201);
     const conversation = await follows.start({ repository: REPOSITORY, number: null });
     await follows.idle(conversation);
@@ -326,15 +329,12 @@ describe('a conversation that follows its pull request', () => {
     expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 1 });
   });
 
-  it('ends when it is gone, whether the agent waits or works', async () => {
-    const idle = await start();
-    const working = await start({}, 'read and wait');
-    await follows.look(working);
+  it('ends when it is gone', async () => {
+    const conversation = await start();
     deleteRepository(hosts.worlds.github, REPOSITORY);
-    await follows.until(idle, { state: 'gave_up' });
-    await follows.until(working, { state: 'gave_up' });
-    await follows.look(idle);
-    expect(await rounds(idle)).toEqual([]);
+    await follows.until(conversation, { state: 'gave_up' });
+    await follows.look(conversation);
+    expect(await rounds(conversation)).toEqual([]);
   });
 
   it('pauses the agent when it is told to stop, also before the first round', async () => {
@@ -344,28 +344,6 @@ describe('a conversation that follows its pull request', () => {
     await follows.until(conversation, { state: 'stopped' });
     await until(async () => (await follows.conversation(conversation)).execution_status !== 'running');
     expect(await follows.conversation(conversation)).toMatchObject({ execution_status: 'paused' });
-  });
-
-  it('hears a writer whatever strangers write, who neither hold it up nor stop it', async () => {
-    const conversation = await start();
-    await follows.idle(conversation);
-    addCheck(change, 'test', { state: 'passed' });
-    const asked = addComment(change, ALICE, 'Why not 2?', { path: 'src/a.ts', line: 4 });
-    addComment(change, ALICE, 'Quote it: `@slipway stop`\n> @slipway stop');
-    for (let sent = 0; sent < 40; sent += 1) {
-      addComment(change, 'passer-by', `Look at this ${sent}.`, {
-        path: 'src/a.ts',
-        line: 1,
-        mayWrite: false,
-      });
-      addComment(change, 'passer-by', '@slipway stop', { mayWrite: false });
-    }
-    await follows.until(conversation, { state: 'watching', round: 1 });
-    expect((await rounds(conversation))[0]).toContain('Comment by alice on src/a.ts, line 4:\n> Why not 2?');
-
-    asked.resolved = true;
-    await follows.rest(conversation);
-    await follows.until(conversation, { state: 'reached' });
   });
 
   it('gives up after its rounds, and at its budget', async () => {
@@ -466,7 +444,7 @@ describe('a process that dies', () => {
       }) as never;
     }
     await until(async () => {
-      await follows.look(conversation);
+      await follows.lookLater(conversation);
       return died;
     });
     await app.dataSource.query('UPDATE followed_pull_requests SET leased_until = NULL');
@@ -524,7 +502,7 @@ describe('a webhook of the organization', () => {
   const secret = 'a-secret-of-the-host';
   async function hookOf({ id, headers }: TestUser): Promise<{ url: string; secret: string }> {
     const body = { name: 'Host', source: 'github', webhook_secret: secret };
-    await request(app.url).post('/api/automation/v1/webhooks').set(headers).send(body).expect(201);
+    await app.as({ headers }).post('/api/automation/v1/webhooks', body).expect(201);
     return { url: `${app.url}/api/automation/v1/events/${id}/github`, secret };
   }
 
@@ -559,10 +537,9 @@ describe('a webhook of the organization', () => {
 
 describe('the request', () => {
   it('of an automation is handed to its runs', async () => {
-    const { body: automation } = await request(app.url)
-      .post('/api/automation/v1/preset/prompt')
-      .set(user.headers)
-      .send({
+    const { body: automation } = await app
+      .as(user)
+      .post('/api/automation/v1/preset/prompt', {
         name: 'Fix',
         prompt: 'say hello',
         trigger: { type: 'event', source: 'by-hand', on: 'never' },
@@ -576,13 +553,35 @@ describe('the request', () => {
       max_rounds: 5,
       until: 'merged',
     });
-    await request(app.url).post(`/api/automation/v1/${automation.id}/dispatch`).set(user.headers).expect(201);
+    await app.as(user).post(`/api/automation/v1/${automation.id}/dispatch`).expect(201);
     await until(async () => {
-      const { body } = await request(app.url)
-        .get('/api/v1/app-conversations/search')
-        .set(user.headers)
-        .expect(200);
-      return body.items[0]?.follow?.state === 'watching';
+      const [start] = await app.dataSource.query<{ until: string }[]>(
+        `SELECT request -> 'follow' ->> 'until' AS until FROM app_conversation_start_tasks WHERE user_id = $1`,
+        [user.id],
+      );
+      return start?.until === 'merged';
     });
   });
+});
+
+// The last one, since it stops what looks.
+it('a host that does not answer holds up the stop of the service only so long', async () => {
+  const conversation = await start();
+  hosts.clearFaults();
+  hosts.github.injectFault({ kind: 'hang' });
+  const looked = follows.look(conversation);
+  await until(() => hosts.github.requests.length > 0);
+
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date'] });
+  const stopped = Promise.all(
+    [app, second].map(({ app: nest }) => nest.get(FollowWorker).beforeApplicationShutdown()),
+  ).then(() => 'stopped');
+  await jest.advanceTimersByTimeAsync(10_000);
+  jest.useRealTimers();
+
+  expect(await Promise.race([stopped, turn('waiting')])).toBe('stopped');
+
+  hosts.clearFaults();
+  hosts.github.hangUp();
+  await looked;
 });

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import request from 'supertest';
 import { parse } from 'yaml';
 import { githubSlug } from '../../docs/.vitepress/github-slug.js';
 import { MetricsServer } from '../../src/observability/metrics.server.js';
@@ -53,7 +52,7 @@ let text: string;
 let exported: Map<string, ExportedMetric>;
 
 beforeAll(async () => {
-  await request(service.url).get('/health/live').expect(200);
+  await service.as().get('/health/live').expect(200);
   metrics = `http://127.0.0.1:${service.app.get(MetricsServer).port ?? 0}/metrics`;
   await until(async () => {
     text = await (await fetch(metrics)).text();

@@ -42,6 +42,8 @@ const resolved = resolvedDocument(document);
 const operations = operationsOf(resolved);
 const schemas = resolved.components?.schemas as Record<string, JsonSchema>;
 const places = Map.groupBy(placesOf(document), ({ operation }) => operation);
+/** What several routes take alike is tried with all values at the first one, and with one value at the others. */
+const tried = new Set<string>();
 const rows = operations
   .map((operation) => ({
     name: operation.name,
@@ -107,10 +109,8 @@ function wrongQueries({ name, operation }: DocumentedOperation): Refused[] {
   const wrong = (places.get(name) ?? []).flatMap(({ name: at, query: member, schema }) =>
     member === null
       ? []
-      : wrongValues(schema)
-          .filter((value) => value !== null)
-          .map((value) => asList(value).map(String))
-          .filter((texts) => !isTakenFromQuery(texts, schema))
+      : wrongValues(member, schema, (value) => value !== null && !isTakenFromQuery(textsOf(value), schema))
+          .map(textsOf)
           .map((texts) => ({
             member,
             type: texts.length === 1 ? typeOf(texts[0], at, schema) : null,
@@ -140,26 +140,28 @@ function wrongBodies(documented: DocumentedOperation): Refused[] {
     const place = of.find(({ path }) => path?.join('.') === at.join('.'));
     return place && shownOf(place.schema);
   };
-  return of
-    .flatMap(({ name: at, path, schema }) => [
-      ...(path?.length
-        ? wrongValues(schema).map((value) => ({ path, value, type: typeOf(value, at, schema) }))
-        : []),
-      ...asList(schema['required']).map((member) => ({
-        path: [...(path ?? []), String(member)],
-        value: undefined,
-        type: 'missing',
-      })),
-    ])
-    .map(({ path, value, type }) => ({ path, type, body: withValue(example, path, value, shown) }))
-    .filter(({ body }) => schemaProblems(body, whole.schema, schemas).length > 0)
-    .map(({ path, type, body }) => ({
-      what: JSON.stringify(body).slice(0, 100),
-      loc: ['body', ...path],
-      query: [],
-      body,
-      type,
-    }));
+  return of.flatMap(({ name: at, path, schema }) => {
+    const refused = (to: string[], value: unknown, type: string | null): Refused[] => {
+      const body = withValue(example, to, value, shown);
+      const what = JSON.stringify(body).slice(0, 100);
+      return schemaProblems(body, whole.schema, schemas).length > 0
+        ? [{ what, loc: ['body', ...to], query: [], body, type }]
+        : [];
+    };
+    const to = path ?? [];
+    const isRefused = (value: unknown): boolean => refused(to, value, null).length > 0;
+    const values = to.length === 0 ? [] : wrongValues(to.join('.'), schema, isRefused);
+    return [
+      ...values.flatMap((value) => refused(to, value, typeOf(value, at, schema))),
+      ...asList(schema['required']).flatMap((member) =>
+        refused([...to, String(member)], undefined, 'missing'),
+      ),
+    ];
+  });
+}
+
+function textsOf(value: unknown): string[] {
+  return asList(value).map(String);
 }
 
 /** A query has texts alone: one may stand for a list of one, and none for a list of none. */
@@ -170,8 +172,11 @@ function isTakenFromQuery(texts: string[], schema: JsonObject): boolean {
   );
 }
 
-/** Values that break a schema: of another type or form, and beyond each of its bounds by one. */
-function wrongValues(schema: JsonObject): unknown[] {
+/** Values of a member that break its schema: of another type or form, and beyond each of its bounds by one. */
+function wrongValues(member: string, schema: JsonObject, isWrong: (value: unknown) => boolean): unknown[] {
+  const key = `${member} ${JSON.stringify(schema)}`;
+  const most = tried.has(key) ? 1 : Infinity;
+  tried.add(key);
   const { type, minimum, maximum, maxLength, maxItems, maxProperties, items } = schema;
   const types = asList(type);
   const of = isJsonObject(items) ? items : {};
@@ -194,7 +199,12 @@ function wrongValues(schema: JsonObject): unknown[] {
       ? [Object.fromEntries(many(maxProperties, (index) => [`A${index}`, 'x']))]
       : []),
   ];
-  return values.filter((value) => schemaProblems(value, schema, schemas).length > 0);
+  const isBroken = (value: unknown): boolean =>
+    schemaProblems(value, schema, schemas).length > 0 && isWrong(value);
+  return values.reduce<unknown[]>(
+    (wrong, value) => (wrong.length < most && isBroken(value) ? [...wrong, value] : wrong),
+    [],
+  );
 }
 
 /** Of a value at a place; null where the document leaves it open, such as among several forms. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request, { type Test } from 'supertest';
+import type { Test } from 'supertest';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
@@ -31,11 +31,7 @@ beforeAll(() => {
 beforeEach(async () => {
   admin = await app.createUser();
   member = await app.createUser();
-  await request(app.url)
-    .patch(`/api/v1/users/${admin.id}`)
-    .set(owner.headers)
-    .send({ is_admin: true })
-    .expect(200);
+  await app.as(owner).patch(`/api/v1/users/${admin.id}`, { is_admin: true }).expect(200);
   admin = await withAllScopes(admin);
 });
 
@@ -46,7 +42,7 @@ async function withAllScopes(user: TestUser): Promise<TestUser> {
 }
 
 function ask(user: TestUser, method: 'get' | 'post' | 'patch' | 'delete', path: string): Test {
-  return request(app.url)[method](path).set(user.headers);
+  return app.as(user).ask(method, path);
 }
 
 async function roleOf(user: TestUser): Promise<string> {

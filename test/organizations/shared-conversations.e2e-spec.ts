@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import request, { type Test } from 'supertest';
+import type { Test } from 'supertest';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import type { Visibility } from '../../src/auth/access.js';
 import type { Scope } from '../../src/common/scopes.js';
@@ -51,7 +51,7 @@ async function converse(visibility: Visibility, owner: TestUser = users.owner): 
 }
 
 function ask(who: Who, method: Method, path: string): Test {
-  return request(app.url)[method](path).set(users[who].headers);
+  return app.as(users[who]).ask(method, path);
 }
 
 async function listed(who: Who, query = ''): Promise<string[]> {
@@ -340,10 +340,8 @@ describe('a private conversation', () => {
       scopes: ['read', 'run'] as Scope[],
     };
     const { key } = await app.app.get(ApiKeysService).issue(issued);
-    await request(app.url).post(`${LIST}/${hidden}/pause`).set('X-Session-API-Key', key).expect(404);
-    expect((await request(app.url).get(`${LIST}?ids=${hidden}`).set('X-Session-API-Key', key)).body).toEqual([
-      null,
-    ]);
+    await app.as(key).post(`${LIST}/${hidden}/pause`).expect(404);
+    expect((await app.as(key).get(`${LIST}?ids=${hidden}`)).body).toEqual([null]);
   });
 });
 

@@ -1,31 +1,29 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type request from 'supertest';
 import type { WebhookEvent } from '../../src/outbound-webhooks/webhook-event.js';
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
 import { FakeBrowser, startPushService, type ReceivedPush } from '../fakes/fake-push-service.js';
 import type { FakeServer } from '../fakes/fake-server.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
 import { untilBlocked } from '../support/until-blocked.js';
+import { useTestApp } from '../support/use-test-app.js';
 import { WebhooksClient } from '../support/webhooks-client.js';
 
 const SUBSCRIPTIONS = '/api/v1/push/subscriptions';
 const ID = '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21';
 
 let service: FakeServer;
-let app: TestApp;
 let user: TestUser;
 let browser: FakeBrowser;
 
-beforeAll(async () => {
+const app = useTestApp(async () => {
   service = await startPushService();
-  app = await createTestApp({
-    WEBHOOK_HOST_ALLOWLIST: service.origin,
-    PUBLIC_URL: 'https://slipway.example.com/at',
-  });
+  return { WEBHOOK_HOST_ALLOWLIST: service.origin, PUBLIC_URL: 'https://slipway.example.com/at' };
 });
+afterAll(() => service.close());
 
 beforeEach(async () => {
   user = await app.createUser();
@@ -40,15 +38,10 @@ afterEach(async () => {
   await app.dataSource.query('DELETE FROM push_subscriptions');
 });
 
-afterAll(async () => {
-  await app.close();
-  await service.close();
-});
-
 const newBrowser = (): FakeBrowser => new FakeBrowser(`${service.origin}/push/${randomUUID()}`);
 
 function call(method: 'get' | 'post' | 'delete', who = user, path = SUBSCRIPTIONS): request.Test {
-  return request(app.url)[method](path).set(who.headers);
+  return app.as(who).ask(method, path);
 }
 
 async function subscribe(of = browser, members: object = {}, who = user): Promise<void> {

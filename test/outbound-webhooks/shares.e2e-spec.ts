@@ -4,9 +4,10 @@ import type request from 'supertest';
 import { WebhookDeliveryWorker } from '../../src/outbound-webhooks/webhook-delivery.worker.js';
 import { ATTEMPT_TIMEOUT_MS } from '../../src/outbound-webhooks/webhook.sender.js';
 import { FakeServer } from '../fakes/fake-server.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { Gate } from '../support/gate.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 import { WebhooksClient } from '../support/webhooks-client.js';
 
 const KEPT = 100;
@@ -19,16 +20,16 @@ const NEVER_MS = 600_000;
 
 const gate = new Gate();
 let receiver: FakeServer;
-let app: TestApp;
 let user: TestUser;
 
-beforeAll(async () => {
+const app = useTestApp(async () => {
   receiver = await FakeServer.start(async () => {
     await gate.pass();
     return { status: 204 };
   });
-  app = await createTestApp({ WEBHOOK_HOST_ALLOWLIST: receiver.origin, RATE_LIMIT_PER_MINUTE: '0' });
+  return { WEBHOOK_HOST_ALLOWLIST: receiver.origin };
 });
+afterAll(() => receiver.close());
 
 beforeEach(async () => {
   user = await app.createUser();
@@ -41,11 +42,6 @@ afterEach(async () => {
   await app.dataSource.query('DELETE FROM webhook_endpoints');
   receiver.hangUp();
   await app.app.get(WebhookDeliveryWorker).now();
-});
-
-afterAll(async () => {
-  await app.close();
-  await receiver.close();
 });
 
 const as = (who: TestUser): WebhooksClient => new WebhooksClient(app, who);

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import request from 'supertest';
+import type request from 'supertest';
 import type { MetricsSnapshot } from '@slipway/agent-protocol/conversation-api.js';
 import { WebhookDeliveryRepository } from '../../src/outbound-webhooks/webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from '../../src/outbound-webhooks/webhook-delivery.worker.js';
@@ -11,10 +11,11 @@ import type { WebhookEvent } from '../../src/outbound-webhooks/webhook-event.js'
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
 import { until } from '../support/until.js';
 import { untilBlocked } from '../support/until-blocked.js';
+import { useTestApp } from '../support/use-test-app.js';
 import {
   announceDeliveries,
   FINISHED,
@@ -25,17 +26,17 @@ import {
 const A_DAY = 24 * 3600;
 
 let receiver: FakeServer;
-let app: TestApp;
 let user: TestUser;
 let document: OpenAPIObject | undefined;
 
-beforeAll(async () => {
+const app = useTestApp(async () => {
   receiver = await FakeServer.start(() => ({ status: 204 }));
-  app = await createTestApp({
+  return {
     OUTBOUND_ALLOWLIST: 'llm.example.org',
     WEBHOOK_HOST_ALLOWLIST: `${receiver.origin},*.example.com`,
-  });
+  };
 });
+afterAll(() => receiver.close());
 
 beforeEach(async () => {
   user = await app.createUser();
@@ -47,11 +48,6 @@ afterEach(async () => {
   app.clock.resume();
   receiver.clearFaults();
   await app.dataSource.query('DELETE FROM webhook_endpoints');
-});
-
-afterAll(async () => {
-  await app.close();
-  await receiver.close();
 });
 
 const as = (who: TestUser): WebhooksClient => new WebhooksClient(app, who);
@@ -151,7 +147,7 @@ describe('webhook endpoints', () => {
     await as(await app.createUser()).publish();
     await publish();
     expect(await deliveries(id)).toHaveLength(1);
-    await request(app.url).delete(`/api/v1/users/${user.id}`).set(app.admin.headers).expect(204);
+    await app.as(app.admin).delete(`/api/v1/users/${user.id}`).expect(204);
     const left = 'SELECT FROM webhook_endpoints WHERE user_id = $1';
     expect(await app.dataSource.query(left, [user.id])).toEqual([]);
   });

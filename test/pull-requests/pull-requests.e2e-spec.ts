@@ -1,28 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import type { TestUser } from '../support/create-test-app.js';
-import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { insertSandboxRow, type SandboxRowHandle } from '../support/sandbox-rows.js';
 import { TokensClient } from '../support/tokens-client.js';
-import { useTestApp } from '../support/use-test-app.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
 const PATH = '/api/v1/webhooks/pull-requests';
 
-let hosts: GitHosts;
+const { hosts, app } = useGitHosts();
 let user: TestUser;
 let sandbox: SandboxRowHandle;
 let before: number;
-
-beforeAll(async () => {
-  hosts = await startGitHosts();
-});
-const app = useTestApp(() => hosts.environment);
-afterAll(() => hosts.close());
 
 beforeEach(async () => {
   user = await app.createUser();
@@ -75,7 +68,7 @@ function bodyFor(id: string, change: object = {}) {
 }
 
 function post(body: object, headers: Record<string, string> = sandbox.headers) {
-  return request(app.url).post(PATH).set(headers).send(body);
+  return app.as({ headers }).post(PATH, body);
 }
 
 const isCreation = ({ method, path }: FakeRequest) => method === 'POST' && path.endsWith('/pulls');
@@ -113,10 +106,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       draft: true,
     });
     expect(await numbersOf(id)).toEqual([16]);
-    const { body: conversations } = await request(app.url)
-      .get(`/api/v1/app-conversations?ids=${id}`)
-      .set(user.headers)
-      .expect(200);
+    const { body: conversations } = await app.as(user).get(`/api/v1/app-conversations?ids=${id}`).expect(200);
     expect(conversations).toMatchObject([
       {
         branch: 'fix/it',
@@ -176,7 +166,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       const none = await post(bodyFor(await insertConversation(null, null))).expect(409);
       expect(none.body).toMatchObject({ code: 'conflict', detail: 'The conversation has no repository.' });
 
-      await request(app.url).post('/api/unset-provider-tokens').set(user.headers).expect(200);
+      await app.as(user).post('/api/unset-provider-tokens').expect(200);
       const { body } = await post(bodyFor(await insertConversation())).expect(409);
       expect(body).toMatchObject({
         code: 'no_git_provider',
@@ -238,7 +228,7 @@ describe('POST /api/v1/app-conversations/{id}/pull-request', () => {
   });
 
   const open = (body?: object, headers: Record<string, string> = user.headers): request.Test =>
-    request(app.url).post(`/api/v1/app-conversations/${id}/pull-request`).set(headers).send(body);
+    app.as({ headers }).post(`/api/v1/app-conversations/${id}/pull-request`, body);
 
   it('pushes what is checked out with the token of the user, and opens one as the conversation suggests', async () => {
     const { body } = await open().expect(201);

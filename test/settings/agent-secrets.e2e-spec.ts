@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
 import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { type AgentSecret, AgentSecretsReader } from '../../src/settings/secrets/agent-secrets.reader.js';
 import { keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
@@ -35,7 +34,7 @@ describe('AgentSecretsReader', () => {
   }
 
   async function storeSecret(secret: object, owner = user): Promise<void> {
-    await request(app.url).post('/api/secrets').set(owner.headers).send(secret).expect(201);
+    await app.as(owner).post('/api/secrets', secret).expect(201);
   }
 
   it('gives custom secrets and git tokens under their names', async () => {

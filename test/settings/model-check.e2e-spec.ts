@@ -1,16 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import request from 'supertest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { FakeServer } from '../fakes/fake-server.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const KEY = 'sk-right-0123456789';
 const WRONG = 'sk-wrong-0123456789';
 
 let models: FakeServer;
-let app: TestApp;
 let user: TestUser;
 
-beforeAll(async () => {
+const app = useTestApp(async () => {
   models = await FakeServer.start(({ headers }) =>
     headers['authorization'] === `Bearer ${KEY}`
       ? { status: 200, body: { object: 'list', data: [{ id: 'models/gpt-5' }, { id: 'qwen3:latest' }] } }
@@ -19,7 +18,7 @@ beforeAll(async () => {
           body: { error: { message: `Incorrect API key provided: ${WRONG}.`, code: 'invalid_api_key' } },
         },
   );
-  app = await createTestApp({ OUTBOUND_ALLOWLIST: `${models.origin},http://127.0.0.1:1` });
+  return { OUTBOUND_ALLOWLIST: `${models.origin},http://127.0.0.1:1` };
 });
 
 beforeEach(async () => {
@@ -32,10 +31,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-afterAll(async () => {
-  await app.close();
-  await models.close();
-});
+afterAll(() => models.close());
 
 /** Makes five seconds of timers short. */
 function hurry(): void {
@@ -46,7 +42,7 @@ function hurry(): void {
 }
 
 async function post(path: string, body: object): Promise<{ message: string; warnings?: unknown[] }> {
-  const response = await request(app.url).post(path).set(user.headers).send(body);
+  const response = await app.as(user).post(path, body);
   expect([200, 201]).toContain(response.status);
   return response.body;
 }
@@ -141,18 +137,14 @@ describe('a model that is stored', () => {
     const { message, warnings } = await post('/api/settings', settings({}));
     expect(message).toBe('Settings stored');
     expect(warnings).toEqual([{ code, detail: expect.stringMatching(detail) }]);
-    const stored = await request(app.url).get('/api/settings').set(user.headers).expect(200);
+    const stored = await app.as(user).get('/api/settings').expect(200);
     expect(stored.body).toMatchObject({ llm_model: 'openai/gpt-5', llm_api_key_set: true });
   });
 
   it('is not asked for where the service may not go', async () => {
     const open = await createTestApp();
     try {
-      const { body } = await request(open.url)
-        .post('/api/settings')
-        .set(open.user.headers)
-        .send(settings({}))
-        .expect(200);
+      const { body } = await open.as(open.user).post('/api/settings', settings({})).expect(200);
       expect(body.warnings).toMatchObject([
         { code: 'refused', detail: expect.stringContaining('SANDBOX_NETWORK_ALLOW') },
       ]);

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
+import { afterAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { ScriptedAnthropic } from '../../packages/agent-server/test/fakes/scripted-anthropic.js';
 import {
@@ -10,7 +9,8 @@ import {
   type ScriptedAnswer,
 } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { type ChatRequest, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const ADD = { name: 'add', arguments: { a: 2, b: 3 } };
 const IN_TEXT = '<function=add>\n<parameter=a>2</parameter>\n<parameter=b>3</parameter>\n</function>';
@@ -25,17 +25,16 @@ function able({ tools, text }: ChatRequest): ScriptedAnswer {
 
 let llm: ScriptedLlm;
 let claude: ScriptedAnthropic;
-let app: TestApp;
 let user: TestUser;
 
-beforeAll(async () => {
+const app = useTestApp(async () => {
   llm = await ScriptedLlm.start(able);
   const usage = { input: 1, output: 1 };
   claude = await ScriptedAnthropic.start([
     { text: IN_TEXT, call: { id: 'a', name: 'add', input: {} }, usage },
   ]);
   const open = [llm.url, claude.url].map((url) => new URL(url).origin).join(',');
-  app = await createTestApp({ OUTBOUND_ALLOWLIST: `${open},http://127.0.0.1:1` });
+  return { OUTBOUND_ALLOWLIST: `${open},http://127.0.0.1:1` };
 });
 
 beforeEach(async () => {
@@ -45,7 +44,6 @@ beforeEach(async () => {
 });
 
 afterAll(async () => {
-  await app.close();
   await llm.close();
   await claude.close();
 });
@@ -53,7 +51,7 @@ afterAll(async () => {
 const model = (more: object = {}) => ({ model: 'openai/qwen', base_url: llm.url, api_key: 'k', ...more });
 
 async function post(body: object, status = 200): Promise<Record<string, unknown>> {
-  const response = await request(app.url).post('/api/v1/model-check').set(user.headers).send(body);
+  const response = await app.as(user).post('/api/v1/model-check', body);
   expect([response.status, response.status === status ? null : response.body]).toEqual([status, null]);
   return response.body;
 }
@@ -133,12 +131,9 @@ describe('POST /api/v1/model-check', () => {
 
   it('takes the model of the settings, and a stored one with its key', async () => {
     const settings = { llm_model: 'openai/qwen', llm_base_url: llm.url, llm_api_key: 'k-settings' };
-    await request(app.url).post('/api/settings').set(user.headers).send(settings);
+    await app.as(user).post('/api/settings', settings);
     expect(await results({})).toEqual(ALL_OK);
-    await request(app.url)
-      .post('/api/v1/settings/profiles/fast')
-      .set(user.headers)
-      .send({ llm: model({ api_key: 'k-profile' }) });
+    await app.as(user).post('/api/v1/settings/profiles/fast', { llm: model({ api_key: 'k-profile' }) });
     expect(await results({ profile: 'fast' })).toEqual(ALL_OK);
     expect(await results({ llm: model({ api_key: undefined }) })).toEqual(ALL_OK);
     const keys = new Set(llm.requests.map(({ headers }) => headers['authorization']));
@@ -165,7 +160,7 @@ describe('POST /api/v1/model-check', () => {
     });
     const other = await operators.createUser();
     const ask = async (path: string, body: object): Promise<void> => {
-      await request(operators.url).post(path).set(other.headers).send(body).expect(200);
+      await operators.as(other).post(path, body).expect(200);
     };
     await ask('/api/v1/settings', {
       agent_settings_diff: { llm: { extra_headers: { 'x-target-url': 'https://elsewhere.example' } } },
@@ -182,10 +177,7 @@ describe('POST /api/v1/model-check', () => {
     for (let count = 0; count < 10; count += 1) {
       await post({ llm: model() });
     }
-    const response = await request(app.url)
-      .post('/api/v1/model-check')
-      .set(user.headers)
-      .send({ llm: model() });
+    const response = await app.as(user).post('/api/v1/model-check', { llm: model() });
     expect(response.status).toBe(429);
     expect(Number(response.headers['retry-after'])).toBeGreaterThan(3_000);
   });

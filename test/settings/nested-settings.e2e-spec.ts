@@ -27,16 +27,15 @@ describe('/api/v1/settings', () => {
     flat = new SettingsClient(app, user);
   });
 
-  const post = (body: object): request.Test => request(app.url).post(PATH).set(user.headers).send(body);
+  const post = (body: object): request.Test => app.as(user).post(PATH, body);
   const store = async (body: object): Promise<void> => {
     const { body: answer } = await post(body).expect(200);
     expect(answer).toMatchObject({ message: 'Settings stored' });
   };
-  const shown = async (): Promise<Shown> =>
-    (await request(app.url).get(PATH).set(user.headers).expect(200)).body;
+  const shown = async (): Promise<Shown> => (await app.as(user).get(PATH).expect(200)).body;
   /** Older clients are told so. */
   const notStored = async (): Promise<void> => {
-    await request(app.url).get('/api/settings').set(user.headers).expect(404);
+    await app.as(user).get('/api/settings').expect(404);
   };
   const problems = async (body: object): Promise<string[]> => {
     const response = await post(body).expect(422);
@@ -418,7 +417,7 @@ describe('/api/v1/settings', () => {
   it('describes what can be set', async () => {
     const [agent, conversation] = await Promise.all(
       ['agent-schema', 'conversation-schema'].map(
-        async (path) => (await request(app.url).get(`${PATH}/${path}`).set(user.headers).expect(200)).body,
+        async (path) => (await app.as(user).get(`${PATH}/${path}`).expect(200)).body,
       ),
     );
     expect(agent).toMatchObject({ model_name: 'AgentSettings', sections: expect.any(Array) });

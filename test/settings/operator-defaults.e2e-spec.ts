@@ -1,14 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import path from 'node:path';
-import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { builtRequest, modelIn, type Start } from '../support/built-request.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
+import { useFiles } from '../support/use-files.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const KEY = 'sk-keyoftheoperator51802';
@@ -17,32 +15,22 @@ const GATEWAY = 'https://gateway.example.com/v1';
 /** Nothing listens there: a key that a user stores is not verified. */
 const OWN_KEY = 'sk-keyoftheuser51802';
 
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'defaults-'));
-  await writeFile(
-    path.join(folder, 'agents.yaml'),
+const folder = useFiles({
+  'agents.yaml':
     '[{ name: other, command: other, secrets: [llm_api_key, mcp_keys], env: { KEY: "${llm_api_key}" } }]',
-  );
-  await writeFile(
-    path.join(folder, 'servers.yaml'),
-    `files: { url: https://files.example.com/mcp, api_key: ${TOOL_KEY} }\nown: { command: operators, args: [--all] }\n`,
-  );
+  'servers.yaml': `files: { url: https://files.example.com/mcp, api_key: ${TOOL_KEY} }\nown: { command: operators, args: [--all] }\n`,
 });
-
-afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
 describe('a model of the operator', () => {
   const [model, address] = ['team/large', GATEWAY];
-  const app = useTestApp(() => ({
+  const app = useTestApp({
     DEFAULT_LLM_MODEL: model,
     DEFAULT_LLM_BASE_URL: address,
     DEFAULT_LLM_API_KEY: KEY,
     DEFAULT_MAX_BUDGET_PER_TASK: '4.5',
     DEFAULT_MCP_SERVERS_FILE: path.join(folder, 'servers.yaml'),
     ACP_AGENTS_FILE: path.join(folder, 'agents.yaml'),
-  }));
+  });
   let user: TestUser;
   let client: SettingsClient;
 
@@ -61,7 +49,7 @@ describe('a model of the operator', () => {
       mcp_config: null,
     });
     for (const route of ['/api/settings', '/api/v1/settings', '/api/v1/users/me']) {
-      const { text } = await request(app.url).get(route).set(user.headers).expect(200);
+      const { text } = await app.as(user).get(route).expect(200);
       expect(text).toContain(model);
       expect(text).not.toContain(KEY);
       expect(text).not.toContain('gateway.example.com');
@@ -108,40 +96,10 @@ describe('a model of the operator', () => {
 
     const own = { llm: { model, base_url: 'https://mine.example.com/v1' } };
     for (const each of [user, await app.createUser()]) {
-      await request(app.url).post('/api/v1/settings/profiles/mine').set(each.headers).send(own).expect(201);
+      await app.as(each).post('/api/v1/settings/profiles/mine', own).expect(201);
       const sent = await builtRequest(app, each, { llm_profile: 'mine' });
       expect(modelIn(sent)).toEqual({ key: null, model, at: 'https://mine.example.com/v1' });
     }
-  });
-
-  it('leaves out what tells a gateway where to pass a request on to', async () => {
-    await request(app.url)
-      .post('/api/v1/settings')
-      .set(user.headers)
-      .send({
-        agent_settings_diff: {
-          llm: { temperature: 0.5, extra_headers: { 'x-custom-host': 'https://mine.example.com' } },
-        },
-      })
-      .expect(200);
-
-    const sent = await builtRequest(app, user);
-    expect(modelIn(sent)).toEqual({ key: KEY, model, at: address });
-    expect(jsonAt(sent, 'body', 'agent', 'llm', 'temperature')).toBe(0.5);
-    expect(JSON.stringify(sent)).not.toContain('mine.example.com');
-  });
-
-  it('prefers a tool server that the user has under the same name', async () => {
-    const diff = { mcp_config: { own: { command: 'mine' } } };
-    await request(app.url)
-      .post('/api/v1/settings')
-      .set(user.headers)
-      .send({ agent_settings_diff: diff })
-      .expect(200);
-
-    const servers = Object(jsonAt(await builtRequest(app, user), 'body', 'agent', 'mcp_config'));
-    expect(Object.keys(servers).toSorted()).toEqual(['files', 'own']);
-    expect(servers.own).toMatchObject({ command: 'mine' });
   });
 
   it('is given again after a restart to a conversation that began with it, and to no other server', async () => {

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
+import type request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { operationsOf } from '@slipway/api/openapi/operations.js';
@@ -41,7 +41,7 @@ let member: TestUser;
 let client: SettingsClient;
 
 const call = ({ method, path, body }: Call, headers: Record<string, string>): request.Test => {
-  const asked = request(app.url)[method](path).set(headers);
+  const asked = app.as({ headers }).ask(method, path);
   return body === undefined ? asked : asked.send(body);
 };
 const asAdmin = (method: Method, path: string, body?: object): request.Test =>

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
+import type request from 'supertest';
 import { LlmProfileRepository } from '../../src/settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -19,12 +19,10 @@ describe('/api/v1/settings/profiles', () => {
     flat = new SettingsClient(app, user);
   });
 
-  const get = (path = '', owner = user): request.Test =>
-    request(app.url).get(`${PATH}${path}`).set(owner.headers);
+  const get = (path = '', owner = user): request.Test => app.as(owner).get(`${PATH}${path}`);
   const post = (path: string, body?: object, owner = user): request.Test =>
-    request(app.url).post(`${PATH}${path}`).set(owner.headers).send(body);
-  const remove = (name: string, owner = user): request.Test =>
-    request(app.url).delete(`${PATH}/${name}`).set(owner.headers);
+    app.as(owner).post(`${PATH}${path}`, body);
+  const remove = (name: string, owner = user): request.Test => app.as(owner).delete(`${PATH}/${name}`);
   const list = async (): Promise<unknown> => (await get().expect(200)).body;
   const stored = async (name: string): Promise<unknown> =>
     (await app.app.get(LlmProfileRepository).findNamed(user.id, name))?.config;
@@ -37,10 +35,10 @@ describe('/api/v1/settings/profiles', () => {
     // As agent-canvas sends it.
     const echoes = { subscription_vendor: null, provider_connection_id: null };
     const body = { include_secrets: true, llm: { model: 'openai/gpt-5', auth_type: 'api_key', ...echoes } };
-    await request(app.url).post(`${path}/fast`).set(user.headers).send(body).expect(201);
+    await app.as(user).post(`${path}/fast`, body).expect(201);
 
-    expect((await request(app.url).get(path).set(user.headers).expect(200)).body).toEqual(await list());
-    await request(app.url).get(path).set(other.headers).expect(404);
+    expect((await app.as(user).get(path).expect(200)).body).toEqual(await list());
+    await app.as(other).get(path).expect(404);
   });
 
   it('saves the model of the settings, or a given one, and shows no key', async () => {
@@ -118,7 +116,7 @@ describe('/api/v1/settings/profiles', () => {
     expect(await flat.stored()).toMatchObject({ llm_model: 'anthropic/m2', llm_base_url: null });
     expect(await keyOfSettings()).toBe('hush-2');
     expect(await list()).toMatchObject({ active_profile: 'two' });
-    const nested = await request(app.url).get('/api/v1/settings').set(user.headers).expect(200);
+    const nested = await app.as(user).get('/api/v1/settings').expect(200);
     expect(nested.body).toMatchObject({
       agent_settings: { llm: { model: 'anthropic/m2', top_p: 0.5 } },
       llm_profiles: { active: 'two', profiles: { one: { model: 'openai/m1', api_key: null } } },

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
-import request from 'supertest';
+import type request from 'supertest';
 import type { TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
@@ -18,31 +18,26 @@ const stored = async (): ReturnType<SettingsClient['customSecrets']> =>
 
 describe('custom secrets', () => {
   const list = async (owner = user): Promise<unknown> =>
-    (await request(app.url).get('/api/secrets').set(owner.headers).expect(200)).body;
-  const post = (body: object, owner = user): request.Test =>
-    request(app.url).post('/api/secrets').set(owner.headers).send(body);
+    (await app.as(owner).get('/api/secrets').expect(200)).body;
+  const post = (body: object, owner = user): request.Test => app.as(owner).post('/api/secrets', body);
   const put = (name: string, body: object, owner = user): request.Test =>
-    request(app.url).put(`/api/secrets/${name}`).set(owner.headers).send(body);
-  const remove = (name: string, owner = user): request.Test =>
-    request(app.url).delete(`/api/secrets/${name}`).set(owner.headers);
+    app.as(owner).put(`/api/secrets/${name}`, body);
+  const remove = (name: string, owner = user): request.Test => app.as(owner).delete(`/api/secrets/${name}`);
 
   it('are stored with a warning where their values cannot be hidden', async () => {
     const warned = [
       await post({ name: 'IS_TRUE', value: 'true' }),
       await put('IS_TRUE', { name: 'IS_TRUE', value: 'production' }),
-      await request(app.url).post('/api/v1/secrets').set(user.headers).send({ name: 'F', value: '/etc/app' }),
+      await app.as(user).post('/api/v1/secrets', { name: 'F', value: '/etc/app' }),
     ];
     expect(warned.map(({ body }) => body.warning)).toEqual([
       expect.stringContaining('The value of IS_TRUE is short'),
       expect.stringContaining('is a single word'),
       expect.stringContaining('looks like a path'),
     ]);
-    const { body } = await request(app.url)
-      .post('/api/settings')
-      .set(user.headers)
-      .send({
-        secrets_store: { custom_secrets: { A: { secret: 'main' }, B: { secret: 'sk-5519-of-a-test' } } },
-      });
+    const { body } = await app.as(user).post('/api/settings', {
+      secrets_store: { custom_secrets: { A: { secret: 'main' }, B: { secret: 'sk-5519-of-a-test' } } },
+    });
     expect(body.secret_warnings).toEqual([expect.stringContaining('The value of A is short')]);
   });
 
@@ -54,10 +49,9 @@ describe('custom secrets', () => {
 
     const responses = [
       await post({ name: 'ONE_MORE', value: 'x' }),
-      await request(app.url)
-        .post('/api/settings')
-        .set(user.headers)
-        .send({ secrets_store: { custom_secrets: { ONE_MORE: { secret: 'x' } } } }),
+      await app
+        .as(user)
+        .post('/api/settings', { secrets_store: { custom_secrets: { ONE_MORE: { secret: 'x' } } } }),
     ];
 
     expect(responses.map(({ status, body }) => [status, body.detail[0].msg])).toEqual(
@@ -178,10 +172,7 @@ describe('custom secrets', () => {
       post({ name: `${longest}0`, value: 'x' }),
       put(longest, { name }),
       remove(name),
-      request(app.url)
-        .post('/api/settings')
-        .set(user.headers)
-        .send({ secrets_store: { custom_secrets: { [name]: 'x' } } }),
+      app.as(user).post('/api/settings', { secrets_store: { custom_secrets: { [name]: 'x' } } }),
     ]);
 
     expect(responses.map(({ status, body }) => [status, body.detail[0].type])).toEqual(
@@ -193,13 +184,11 @@ describe('custom secrets', () => {
 
 describe('/api/v1/secrets', () => {
   const search = async (query: object = {}, owner = user): Promise<Record<string, unknown>> =>
-    (await request(app.url).get(`${PATH}/search`).query(query).set(owner.headers).expect(200)).body;
-  const post = (body: object, owner = user): request.Test =>
-    request(app.url).post(PATH).set(owner.headers).send(body);
+    (await app.as(owner).get(`${PATH}/search`).query(query).expect(200)).body;
+  const post = (body: object, owner = user): request.Test => app.as(owner).post(PATH, body);
   const put = (name: string, body: object, owner = user): request.Test =>
-    request(app.url).put(`${PATH}/${name}`).set(owner.headers).send(body);
-  const remove = (name: string, owner = user): request.Test =>
-    request(app.url).delete(`${PATH}/${name}`).set(owner.headers);
+    app.as(owner).put(`${PATH}/${name}`, body);
+  const remove = (name: string, owner = user): request.Test => app.as(owner).delete(`${PATH}/${name}`);
   it('stores, replaces, renames and deletes the rows of /api/secrets, and shows no value', async () => {
     const created = await post({ name: 'TOKEN', value: 'hush-1', description: 'd' }).expect(201);
     expect(created.body).toEqual({ message: 'Secret created successfully' });
@@ -209,7 +198,7 @@ describe('/api/v1/secrets', () => {
       items: [{ name: 'TOKEN', description: 'd', scope: 'user' }],
       next_page_id: null,
     });
-    const flat = await request(app.url).get('/api/secrets').set(user.headers).expect(200);
+    const flat = await app.as(user).get('/api/secrets').expect(200);
     expect(flat.body).toEqual({ custom_secrets: [{ name: 'TOKEN', description: 'd' }] });
 
     const updated = await put('TOKEN', { name: 'OTHER', description: 'e' }).expect(200);
@@ -268,7 +257,7 @@ describe('/api/v1/secrets', () => {
       const shown = { name: 'T', description: null, ...RULE, methods: ['GET'] };
       expect(await search()).toMatchObject({ items: [shown] });
       await post({ name: 'T', value: 'hush-hush-2' }).expect(201);
-      const flat = await request(app.url).get('/api/secrets').set(user.headers).expect(200);
+      const flat = await app.as(user).get('/api/secrets').expect(200);
       expect(flat.body).toEqual({ custom_secrets: [shown] });
 
       await put('T', { name: 'U', hosts: ['http://b.example:81'], methods: null }).expect(200);
@@ -325,9 +314,9 @@ describe('/api/v1/secrets', () => {
 
   describe('git-providers', () => {
     const store = (body: object, owner = user): request.Test =>
-      request(app.url).post(`${PATH}/git-providers`).set(owner.headers).send(body);
+      app.as(owner).post(`${PATH}/git-providers`, body);
     const providersOf = async (owner = user): Promise<string[]> => {
-      const { body } = await request(app.url).get('/api/settings').set(owner.headers);
+      const { body } = await app.as(owner).get('/api/settings');
       return Object.keys(Object(body.provider_tokens_set)).toSorted();
     };
 
@@ -339,13 +328,13 @@ describe('/api/v1/secrets', () => {
 
       expect(stored.body).toMatchObject({ message: 'Git providers stored' });
       expect(await providersOf()).toEqual(['bitbucket', 'github', 'gitlab']);
-      const read = await request(app.url).get('/api/v1/users/git-info').set(user.headers).expect(200);
+      const read = await app.as(user).get('/api/v1/users/git-info').expect(200);
       expect(read.body).toMatchObject({ login: 'mona' });
       for (const { token } of Object.values(hosts.tokens.provider_tokens)) {
         expect(stored.text + read.text).not.toContain(token);
       }
 
-      const removed = await request(app.url).delete(`${PATH}/git-providers`).set(user.headers).expect(200);
+      const removed = await app.as(user).delete(`${PATH}/git-providers`).expect(200);
       expect(removed.body).toEqual({ message: 'Unset Git provider tokens' });
       expect([await providersOf(), await providersOf(other)]).toEqual([[], ['github']]);
     });

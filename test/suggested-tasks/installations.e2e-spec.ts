@@ -1,30 +1,24 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
-import type { FakeGithubApp } from '../fakes/fake-github.app.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type request from 'supertest';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
 import { APP_PERMISSIONS, githubApp } from '../support/github-app.js';
 import { TokensClient } from '../support/tokens-client.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
 const TASKS = '/api/user/suggested-tasks';
 
 describe('what installations of the GitHub App find for a user without a token', () => {
-  let hosts: GitHosts;
-  let app: TestApp;
+  const { app: github, environment } = githubApp();
   let user: TestUser;
-  let github: FakeGithubApp;
   let login: string;
   let owners: string[];
 
-  beforeAll(async () => {
-    hosts = await startGitHosts();
-    const made = githubApp();
-    github = made.app;
-    hosts.worlds.github.app = github;
-    login = hosts.worlds.github.user.login;
-    owners = [...new Set(hosts.worlds.github.repositories.map(({ name }) => name.split('/')[0] ?? ''))];
-    app = await createTestApp({ ...hosts.environment, ...made.environment });
+  const { hosts, app } = useGitHosts(({ worlds }) => {
+    worlds.github.app = github;
+    login = worlds.github.user.login;
+    owners = [...new Set(worlds.github.repositories.map(({ name }) => name.split('/')[0] ?? ''))];
     github.now = () => app.clock.now();
+    return environment;
   });
   beforeEach(async () => {
     hosts.clearFaults();
@@ -36,10 +30,6 @@ describe('what installations of the GitHub App find for a user without a token',
     }));
     user = await app.createUser();
   });
-  afterAll(async () => {
-    await app.close();
-    await hosts.close();
-  });
 
   const standIn = async (entry: object = {}, who = user): Promise<void> => {
     const { status } = await new TokensClient(app, who).postTokens({
@@ -47,8 +37,7 @@ describe('what installations of the GitHub App find for a user without a token',
     });
     expect(status).toBe(200);
   };
-  const get = async (path: string, who = user): Promise<request.Response> =>
-    await request(app.url).get(path).set(who.headers);
+  const get = async (path: string, who = user): Promise<request.Response> => await app.as(who).get(path);
 
   it('is what a token of that user finds, of all installations together', async () => {
     await standIn({ login });
@@ -91,7 +80,7 @@ describe('what installations of the GitHub App find for a user without a token',
   it('goes by the login that the issuer says rather than by the one that the user says', async () => {
     const issuer = 'https://sso.example.com';
     const other = await createTestApp(
-      { ...hosts.environment, ...githubAppOf(), OIDC_ISSUER: issuer, OIDC_AUDIENCE: 'a' },
+      { ...hosts.environment, ...environment, OIDC_ISSUER: issuer, OIDC_AUDIENCE: 'a' },
       app.databaseUrl,
     );
     await standIn({ login: 'nobody-of-that-name' });
@@ -100,12 +89,10 @@ describe('what installations of the GitHub App find for a user without a token',
        VALUES (gen_random_uuid(), $1::uuid, $2, $1::text, true, true, $3, $4)`,
       [user.id, issuer, new Date(other.clock.now()), JSON.stringify({ login, groups: [] })],
     );
-    const { status } = await request(other.url).get(TASKS).set(user.headers);
+    const { status } = await other.as(user).get(TASKS);
     await other.close();
     expect(status).toBe(200);
   });
-
-  const githubAppOf = (): Record<string, string> => githubApp().environment;
 
   it('is nothing of what was found before once the user may not be stood in for', async () => {
     const lists = '/api/v1/git/repositories/search?provider=github';

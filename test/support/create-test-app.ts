@@ -15,6 +15,7 @@ import { parseConfig } from '../../src/config/load-config.js';
 import { DatabaseAddresses, findDatabase } from '@slipway/database/database-addresses.js';
 import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
+import { Caller } from './caller.js';
 import { ManualClock } from './manual-clock.js';
 import { createTestDatabase } from './test-database.js';
 
@@ -38,6 +39,8 @@ export interface TestApp {
   /** One ordinary user. */
   user: TestUser;
   createUser(): Promise<TestUser>;
+  /** Requests of a user or with a key; of a stranger by default. */
+  as(who?: { headers: Record<string, string> } | string): Caller;
   close(): Promise<void>;
 }
 
@@ -120,16 +123,19 @@ export async function createTestApp(
     const { key } = await app.get(ApiKeysService).issue({ userId: user.id, name: 'test', expiresAt: null });
     return { id: user.id, key, headers: { 'X-Session-API-Key': key } };
   };
+  const url = await app.getUrl();
   const administrator = await app.get(UserRepository).findByEmail('admin@localhost');
   return {
     app,
-    url: await app.getUrl(),
+    url,
     dataSource,
     databaseUrl: database.url,
     clock,
     admin: { id: administrator?.id ?? '', key: ADMIN_KEY, headers: { 'X-Session-API-Key': ADMIN_KEY } },
     user: await createUser(),
     createUser,
+    as: (who = { headers: {} }) =>
+      new Caller(url, typeof who === 'string' ? { 'X-Session-API-Key': who } : who.headers),
     close: async () => {
       await app.close();
       await database.drop();

@@ -4,6 +4,7 @@ import { FollowWorker } from '../../src/follow/follow.worker.js';
 import type { ProviderType } from '@slipway/git-providers/git-provider.js';
 import type { FollowDto, FollowStateDto } from '../../src/v1/app-conversations/followed/follow.dto.js';
 import type { TestApp, TestUser } from './create-test-app.js';
+import { readState } from './read-state.js';
 import { StartsClient } from './starts-client.js';
 import { until } from './until.js';
 
@@ -85,6 +86,11 @@ export class FollowsClient {
     await this.work();
   }
 
+  /** Looks once the work of an agent that has answered counts as over. */
+  async lookLater(which: FollowingConversation): Promise<void> {
+    await this.afterAnswer(which, () => this.look(which));
+  }
+
   /** One turn in all applications at once, and the looks that it begins. */
   async work(): Promise<void> {
     await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).now()));
@@ -93,7 +99,7 @@ export class FollowsClient {
   /** Looks until the state holds. */
   async until(which: FollowingConversation, expected: Partial<FollowStateDto>): Promise<void> {
     await until(async () => {
-      await this.afterAnswer(which, () => this.look(which));
+      await this.lookLater(which);
       const state = await this.state(which);
       return Object.entries(expected).every(
         ([name, value]) => state?.[name as keyof FollowStateDto] === value,
@@ -121,7 +127,10 @@ export class FollowsClient {
       [id],
     );
     const aheadMs = row?.source === 'agent' ? 1_001 : 0;
-    this.apps.forEach(({ clock }) => clock.advance(aheadMs));
+    this.apps.forEach((app) => {
+      app.clock.advance(aheadMs);
+      readState(app, id);
+    });
     await work();
     this.apps.forEach(({ clock }) => clock.advance(-aheadMs));
   }

@@ -1,5 +1,11 @@
-import { z } from 'zod';
-import { namedValues } from '@slipway/common/validation/named-values.js';
+import type { OpenAPIObject } from '@nestjs/swagger';
+import {
+  dereferenced,
+  type DocumentedOperation,
+  operationsOf,
+  type Schemas,
+} from '@slipway/api/openapi/operations.js';
+import { exampleBodyOf } from './request-places.js';
 import { resolvedDocument } from './resolved-document.js';
 
 /** What belongs to one tenant, or to none. */
@@ -27,48 +33,24 @@ export interface Attempt {
   body?: (ids: Ids) => object;
 }
 
-const schema = z.object({
-  example: z.unknown().optional(),
-  type: z.unknown().optional(),
-  $ref: z.string().optional(),
-  allOf: z.array(z.object({ $ref: z.string().optional() })).optional(),
-  properties: namedValues(z.string(), z.unknown()).optional(),
-});
-const operation = z.object({
-  parameters: z
-    .array(z.object({ name: z.string(), in: z.string(), required: z.boolean().optional(), schema }))
-    .default([]),
-  requestBody: z
-    .object({
-      content: namedValues(
-        z.string(),
-        z.object({
-          schema,
-          example: z.unknown().optional(),
-          examples: namedValues(z.string(), z.object({ value: z.unknown() })).optional(),
-        }),
-      ),
-    })
-    .optional(),
-});
-const document = z.object({
-  paths: namedValues(z.string(), namedValues(z.string(), operation)),
-  components: z.object({ schemas: namedValues(z.string(), schema) }),
-});
-type Document = z.infer<typeof document>;
-type Operation = z.infer<typeof operation>;
-
-/** Every operation of the document with each of its members that can name what belongs to a user. */
-export function attemptsOf(openApi: unknown): Attempt[] {
-  const parsed = document.parse(resolvedDocument(Object(openApi)));
-  return Object.entries(parsed.paths).flatMap(([route, methods]) =>
-    Object.entries(methods).flatMap(([method, one]) => attemptsAt(route, method.toUpperCase(), one, parsed)),
-  );
+interface Parameter {
+  name: string;
+  in: string;
+  required?: boolean;
+  schema: { example?: unknown };
 }
 
-function attemptsAt(route: string, method: string, one: Operation, all: Document): Attempt[] {
-  const path = one.parameters.filter((parameter) => parameter.in === 'path');
-  const query = one.parameters.filter((parameter) => parameter.in === 'query');
+/** Every operation of the document with each of its members that can name what belongs to a user. */
+export function attemptsOf(openApi: OpenAPIObject): Attempt[] {
+  const document = resolvedDocument(openApi);
+  return operationsOf(document).flatMap((documented) => attemptsAt(documented, document.components?.schemas));
+}
+
+function attemptsAt(documented: DocumentedOperation, schemas: Schemas = {}): Attempt[] {
+  const [method = '', route = ''] = documented.name.split(' ');
+  const parameters = (documented.operation.parameters ?? []) as Parameter[];
+  const path = parameters.filter((parameter) => parameter.in === 'path');
+  const query = parameters.filter((parameter) => parameter.in === 'query');
   const required = query.filter((parameter) => parameter.required);
   const pathOf = (ids: Ids) =>
     path.reduce((left, { name, schema: { example } }) => {
@@ -83,7 +65,11 @@ function attemptsAt(route: string, method: string, one: Operation, all: Document
         return `${name}=${encodeURIComponent(kind === null ? String(example) : ids[kind])}`;
       })
       .join('&');
-  const { example, members } = bodyOf(one, all);
+  const content = Object(Object(documented.operation.requestBody).content)['application/json'];
+  const example: object | null = content === undefined ? null : Object(exampleBodyOf(documented));
+  const members = Object.keys(
+    dereferenced(content?.schema?.allOf?.[0] ?? content?.schema, schemas).properties ?? {},
+  );
   const withQuery = (names: string[], body?: (ids: Ids) => object, by = names.join(', ')): Attempt => ({
     name: `${method} ${route}${by === '' ? '' : ` (${by})`}`,
     method,
@@ -150,24 +136,4 @@ function kindAt(route: string, place: 'path' | 'query' | 'body'): keyof Ids | nu
     [/\/users\b/, 'user'],
   ];
   return rules.find(([pattern]) => pattern.test(route))?.[1] ?? null;
-}
-
-/** An example of the body, and the names of its members. */
-function bodyOf(one: Operation, all: Document): { example: object | null; members: string[] } {
-  const content = one.requestBody?.content['application/json'];
-  if (content === undefined) {
-    return { example: null, members: [] };
-  }
-  const reference = content.schema.$ref ?? content.schema.allOf?.[0]?.$ref;
-  const found =
-    reference === undefined ? content.schema : all.components.schemas[reference.split('/').at(-1) ?? ''];
-  const example =
-    content.example ??
-    Object.values(content.examples ?? {})[0]?.value ??
-    content.schema.example ??
-    found?.example;
-  return {
-    example: typeof example === 'object' ? example : {},
-    members: Object.keys(found?.properties ?? {}),
-  };
 }

@@ -12,17 +12,17 @@ export type Parts = Omit<TestParts, 'sandboxBackend'> & {
  * The application of a file or a `describe`, from before its tests until after them; what it returns has its members
  * only meanwhile.
  *
- * @param environment a function where it needs what an earlier `beforeAll` has started
+ * @param environment a function where it needs what it starts itself, or an earlier `beforeAll` has started
  * @param atEnd what is looked at after the last test
  */
 export function useTestApp(
-  environment: Environment | (() => Environment) = {},
+  environment: Environment | (() => Environment | Promise<Environment>) = {},
   parts: Parts = {},
   atEnd: (app: TestApp) => Promise<void> = () => Promise.resolve(),
 ): TestApp {
   const app = {} as TestApp;
   beforeAll(async () => {
-    const variables = typeof environment === 'function' ? environment() : environment;
+    const variables = typeof environment === 'function' ? await environment() : environment;
     Object.assign(app, await createTestApp(variables, undefined, parts));
   });
   afterAll(async () => {

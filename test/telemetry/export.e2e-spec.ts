@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { ROOT_CONTEXT } from '@opentelemetry/api';
-import request from 'supertest';
 import { jsonNumber, jsonList } from '@slipway/common/json-access.js';
 import { tracer } from '@slipway/common/spans.js';
 import { parseConfig } from '../../src/config/load-config.js';
@@ -30,7 +29,7 @@ it.each(['http/protobuf', 'http/json'])(
       collector.metrics
         .get('slipway_http_request_duration_seconds')
         ?.points.find(({ attributes }) => attributes['route'] === SEARCH)?.point;
-    await request(app.url).get(SEARCH).set(app.user.headers).expect(200);
+    await app.as(app.user).get(SEARCH).expect(200);
     await until(() => counted() !== undefined);
     await app.close();
     await collector.close();

@@ -1,12 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonText } from '@slipway/common/json-access.js';
 import { type CollectedSpan, FakeOtlpCollector } from '../fakes/fake-otlp-collector.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
 const CALLER_SPAN = '00f067aa0ba902b7';
 const START = '/api/v1/app-conversations';
@@ -15,38 +15,26 @@ const CLIENT = 3;
 
 describe('the trace of a start', () => {
   let collector: FakeOtlpCollector;
-  let backend: InProcessSandboxBackend;
-  let hosts: GitHosts;
-  let app: TestApp;
-  let user: TestUser;
-
-  beforeAll(async () => {
-    collector = await FakeOtlpCollector.start();
-    backend = new InProcessSandboxBackend();
-    hosts = await startGitHosts();
-    app = await createTestApp(
-      {
-        ...hosts.environment,
+  const backend = new InProcessSandboxBackend();
+  const { hosts, app } = useGitHosts(
+    async () => {
+      collector = await FakeOtlpCollector.start();
+      return {
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.origin,
         OTEL_BSP_SCHEDULE_DELAY: '20',
         OTEL_METRICS_EXPORTER: 'none',
-      },
-      undefined,
-      { sandboxBackend: backend },
-    );
-  });
+      };
+    },
+    { sandboxBackend: backend },
+  );
+  let user: TestUser;
 
   beforeEach(async () => {
     user = await app.createUser();
     await new StartsClient(app, user).settings({ llm_model: 'openai/gpt-4o', llm_api_key: MODEL_KEY });
   });
 
-  afterAll(async () => {
-    await app.close();
-    await backend.close();
-    await hosts.close();
-    await collector.close();
-  });
+  afterAll(() => collector.close());
 
   /** The spans of the caller's trace, once the job of its start has ended, and that of its sandbox. */
   async function traceOf(headers: Record<string, string>, body: object): Promise<CollectedSpan[]> {
@@ -117,17 +105,9 @@ describe('the trace of a start', () => {
   });
 
   it('holds no secret, no id of a user and nothing that users wrote, and begins anew where a caller sends nonsense', async () => {
-    await request(app.url)
-      .post('/api/add-git-providers?token=query-secret-4217')
-      .set(user.headers)
-      .send(hosts.tokens)
-      .expect(200);
-    await request(app.url).get('/api/user/suggested-tasks').set(user.headers).expect(200);
-    await request(app.url)
-      .post('/api/secrets')
-      .set(user.headers)
-      .send({ name: 'MY_SECRET', value: 'custom-secret-4217' })
-      .expect(201);
+    await app.as(user).post('/api/add-git-providers?token=query-secret-4217', hosts.tokens).expect(200);
+    await app.as(user).get('/api/user/suggested-tasks').expect(200);
+    await app.as(user).post('/api/secrets', { name: 'MY_SECRET', value: 'custom-secret-4217' }).expect(201);
     const trace = await traceOf(
       { traceparent: `00-${'0'.repeat(32)}-${CALLER_SPAN}-01`, 'X-Request-Id': 'secrets' },
       {
@@ -161,7 +141,7 @@ describe('the trace of a start', () => {
   });
 
   it('measures requests to git hosts by their host alone, and tells them nothing of the trace', async () => {
-    await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
+    await app.as(user).post('/api/add-git-providers', hosts.tokens).expect(200);
     hosts.clearFaults();
     await request(app.url)
       .get('/api/user/suggested-tasks')
@@ -186,7 +166,7 @@ describe('the trace of a start', () => {
   });
 
   it('names requests that failed, and leaves probes out', async () => {
-    await request(app.url).get('/health/live').expect(200);
+    await app.as().get('/health/live').expect(200);
     await request(app.url).get('/api/v1/sandboxes/search').set('X-Request-Id', 'refused').expect(401);
 
     await until(() =>

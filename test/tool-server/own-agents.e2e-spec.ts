@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
@@ -30,10 +29,9 @@ describe('an agent whose user has our tool server among the tool servers', () =>
         { url, headers: { Authorization: 'Bearer a-key', 'X-Access-Token': 'a-key', 'X-Team': 'blue' } },
       ]),
     );
-    await request(app.url)
-      .post('/api/v1/settings')
-      .set(user.headers)
-      .send({
+    await app
+      .as(user)
+      .post('/api/v1/settings', {
         agent_settings_diff: {
           llm: { model: 'openai/scripted', api_key: 'sk-1' },
           mcp_config: { ...servers, bare: { url: OWN[0], transport: 'sse' } },

@@ -14,30 +14,26 @@ import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/age
 import { AuditClient } from '../support/audit-client.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import type { TestUser } from '../support/create-test-app.js';
 import {
   startSeparateAgentServer,
   type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { TokensClient } from '../support/tokens-client.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
 const PATH = '/mcp';
 const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
 const UNKNOWN = 'f'.repeat(32);
 
-let hosts: GitHosts;
-let app: TestApp;
-let rows: ConversationRows;
+const { hosts, app } = useGitHosts({ CORS_ORIGINS: 'https://tools.example.com' });
+const rows = new ConversationRows(app);
 let agent: SeparateAgentServer;
 let user: TestUser;
 let client: Client;
 let conversation: { id: string; hex: string; sandboxId: string };
 
 beforeAll(async () => {
-  hosts = await startGitHosts();
-  app = await createTestApp({ ...hosts.environment, CORS_ORIGINS: 'https://tools.example.com' });
-  rows = new ConversationRows(app);
   const key = newSessionKey();
   agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
   user = await app.createUser();
@@ -55,8 +51,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await client.close();
   await agent.stop();
-  await app.close();
-  await hosts.close();
 });
 
 /** The client of the protocol's own SDK. */
@@ -492,7 +486,7 @@ describe('an agent with the key of its conversation', () => {
   it('opens no other route, and nothing once the conversation is gone or its sandbox rests', async () => {
     const { key, id } = await begun();
     await list(key).expect(200);
-    await request(app.url).get('/api/v1/app-conversations/search').set('X-Session-API-Key', key).expect(401);
+    await app.as(key).get('/api/v1/app-conversations/search').expect(401);
     await list(`${key.slice(0, -1)}${key.endsWith('A') ? 'B' : 'A'}`).expect(401);
 
     const sandboxes = app.dataSource.getRepository(Sandbox);
@@ -500,7 +494,7 @@ describe('an agent with the key of its conversation', () => {
     await list(key).expect(401);
     await sandboxes.update({ id: conversation.sandboxId }, { status: 'RUNNING' });
     await list(key).expect(200);
-    await request(app.url).delete(`/api/v1/app-conversations/${id}`).set(user.headers).expect(200);
+    await app.as(user).delete(`/api/v1/app-conversations/${id}`).expect(200);
     await list(key).expect(401);
     // Under the same id, another conversation has another key.
     await rows.conversation(user.id, { id, sandboxId: conversation.sandboxId });
@@ -562,7 +556,7 @@ describe('POST /mcp', () => {
   });
 
   it.each(['get', 'delete'] as const)('has no other method: %s', async (method) => {
-    const { headers } = await request(app.url)[method](PATH).set(user.headers).expect(405);
+    const { headers } = await app.as(user).ask(method, PATH).expect(405);
     expect(headers['allow']).toBe('POST');
   });
 });

@@ -1,38 +1,26 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type request from 'supertest';
 import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
-let hosts: GitHosts;
-let app: TestApp;
-let rows: ConversationRows;
+const { hosts, app } = useGitHosts({ PUBLIC_URL: 'https://agents.example.com/' });
+const rows = new ConversationRows(app);
 let user: TestUser;
-
-beforeAll(async () => {
-  hosts = await startGitHosts();
-  app = await createTestApp({ ...hosts.environment, PUBLIC_URL: 'https://agents.example.com/' });
-  rows = new ConversationRows(app);
-});
-
-afterAll(async () => {
-  await app.close();
-  await hosts.close();
-});
 
 beforeEach(async () => {
   user = await app.createUser();
 });
 
 function get(path: string, who: TestUser = user): request.Test {
-  return request(app.url).get(`/api/${path}`).set(who.headers);
+  return app.as(who).get(`/api/${path}`);
 }
 
 describe('options of the older web application', () => {
   it('tell their configuration to everybody, and nothing of anybody', async () => {
-    const { body } = await request(app.url).get('/api/options/config').expect(200);
+    const { body } = await app.as().get('/api/options/config').expect(200);
 
     expect(body).toEqual({
       APP_MODE: 'oss',
@@ -158,15 +146,11 @@ describe('conversations of the older web application', () => {
   it('are renamed and removed', async () => {
     const { hex } = await rows.conversation(user.id, { title: 'before' });
 
-    const renamed = await request(app.url)
-      .patch(`/api/conversations/${hex}`)
-      .set(user.headers)
-      .send({ title: 'after' })
-      .expect(200);
+    const renamed = await app.as(user).patch(`/api/conversations/${hex}`, { title: 'after' }).expect(200);
     expect([renamed.text, renamed.type]).toEqual(['true', 'application/json']);
     expect((await get(`conversations/${hex}`)).body.title).toBe('after');
 
-    const removed = await request(app.url).delete(`/api/conversations/${hex}`).set(user.headers).expect(200);
+    const removed = await app.as(user).delete(`/api/conversations/${hex}`).expect(200);
     expect(removed.text).toBe('true');
     await get(`conversations/${hex}`).expect(404);
     await get('conversations/nonsense').expect(404);
@@ -176,7 +160,7 @@ describe('conversations of the older web application', () => {
 describe('repositories of the older web application', () => {
   beforeEach(async () => {
     hosts.clearFaults();
-    await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
+    await app.as(user).post('/api/add-git-providers', hosts.tokens).expect(200);
   });
 
   const names = (body: { full_name: string }[]): string[] => body.map(({ full_name: name }) => name);

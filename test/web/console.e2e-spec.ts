@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { describe, expect, it } from '@jest/globals';
+import type { TestApp } from '../support/create-test-app.js';
+import { useFiles } from '../support/use-files.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PAGE = '<!DOCTYPE html><html><head><title>Console</title></head><body></body></html>';
 const SCRIPT = 'export {};';
@@ -31,23 +31,13 @@ async function ask(
 }
 
 describe('the console', () => {
-  let folder: string;
-  let app: TestApp;
-
-  beforeAll(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'console-'));
-    await mkdir(path.join(folder, 'built/assets'), { recursive: true });
-    await writeFile(path.join(folder, 'secret.txt'), 'beside the console');
-    await writeFile(path.join(folder, 'built/index.html'), PAGE);
-    await writeFile(path.join(folder, 'built/favicon.svg'), ICON);
-    await writeFile(path.join(folder, 'built/assets/index-1a2b.js'), SCRIPT);
-    app = await createTestApp({}, undefined, { consoleFolder: path.join(folder, 'built') });
+  const folder = useFiles({
+    'secret.txt': 'beside the console',
+    'built/index.html': PAGE,
+    'built/favicon.svg': ICON,
+    'built/assets/index-1a2b.js': SCRIPT,
   });
-
-  afterAll(async () => {
-    await app.close();
-    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
-  });
+  const app = useTestApp({}, { consoleFolder: path.join(folder, 'built') });
 
   it.each(['/', '/console', '/console/', '/console/conversations/0f3b', '/console/index.html', '/?a=b'])(
     'answers a browser at %s directly',

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { remoteServer } from '../support/sample-tool-servers.js';
+import { useFiles } from '../support/use-files.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PUBLIC_URL = 'https://tools.example.com/slipway';
 const BUILT = '<meta name="path-prefix" content="" /><script src="./assets/index-1a2b.js"></script>';
@@ -14,23 +12,8 @@ const SENT =
 const AS_BROWSER = { headers: { Accept: 'text/html' }, redirect: 'manual' } as const;
 
 describe('a service below a path of its origin', () => {
-  let folder: string;
-  let app: TestApp;
-
-  beforeAll(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'console-'));
-    await mkdir(path.join(folder, 'assets'));
-    await writeFile(path.join(folder, 'index.html'), BUILT);
-    await writeFile(path.join(folder, 'assets/index-1a2b.js'), 'export {};');
-    app = await createTestApp({ PUBLIC_URL, ALLOWED_HOSTS: 'slipway.internal' }, undefined, {
-      consoleFolder: folder,
-    });
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
-  });
+  const consoleFolder = useFiles({ 'index.html': BUILT, 'assets/index-1a2b.js': 'export {};' });
+  const app = useTestApp({ PUBLIC_URL, ALLOWED_HOSTS: 'slipway.internal' }, { consoleFolder });
 
   describe.each([
     ['keeps', '/slipway'],

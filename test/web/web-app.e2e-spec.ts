@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { runInNewContext } from 'node:vm';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { jsonText } from '@slipway/common/json-access.js';
 import { webAppMiddleware } from '../../src/web/web-app.middleware.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp } from '../support/create-test-app.js';
+import { useFiles } from '../support/use-files.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const INLINE = 'window.begun = true;';
 const PAGE = `<!DOCTYPE html><html><head><title>App</title></head><body><script>${INLINE}</script></body></html>`;
@@ -25,26 +25,15 @@ function sourceOf(script: string): string {
 }
 
 describe('a web application on the origin of the service', () => {
-  let folder: string;
-  let app: TestApp;
-
-  beforeAll(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'web-app-'));
-    await mkdir(path.join(folder, 'build/assets'), { recursive: true });
-    await writeFile(path.join(folder, 'secret.txt'), 'beside the application');
-    await writeFile(path.join(folder, 'build/index.html'), PAGE);
-    await writeFile(path.join(folder, 'build/.hidden'), 'hidden');
-    await writeFile(path.join(folder, 'build/assets/app-1a2b.js'), 'export {};');
-    await mkdir(path.join(folder, 'console'));
-    await writeFile(path.join(folder, 'console/index.html'), CONSOLE);
-    const parts = { consoleFolder: path.join(folder, 'console') };
-    app = await createTestApp({ WEB_APP_FOLDER: path.join(folder, 'build') }, undefined, parts);
+  const folder = useFiles({
+    'secret.txt': 'beside the application',
+    'build/index.html': PAGE,
+    'build/.hidden': 'hidden',
+    'build/assets/app-1a2b.js': 'export {};',
+    'console/index.html': CONSOLE,
   });
-
-  afterAll(async () => {
-    await app.close();
-    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
-  });
+  const WEB_APP_FOLDER = path.join(folder, 'build');
+  const app = useTestApp({ WEB_APP_FOLDER }, { consoleFolder: path.join(folder, 'console') });
 
   const visit = (address: string) => fetch(`${app.url}${address}`, { headers: AS_BROWSER });
 
@@ -81,7 +70,7 @@ describe('a web application on the origin of the service', () => {
   });
 
   it('is sent as it was built where the service listens for others: no script of the service is in it', async () => {
-    const shared = await createTestApp({ WEB_APP_FOLDER: path.join(folder, 'build'), HOST: '0.0.0.0' });
+    const shared = await createTestApp({ WEB_APP_FOLDER, HOST: '0.0.0.0' });
     try {
       const response = await fetch(`${shared.url}/`, { headers: AS_BROWSER });
 
