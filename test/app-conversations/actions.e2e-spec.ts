@@ -200,14 +200,6 @@ describe('respond-to-confirmation', () => {
     const page = await agent.client.get(`/api/conversations/${id}/events/search?kind=${kind}`);
     expect(jsonList(page, 'items').map((event) => jsonAt(event, 'rejection_reason'))).toEqual([reason]);
   });
-
-  it('answers in the words of the agent server when nothing waits', async () => {
-    const { hex } = await begin();
-
-    const { body } = await post(hex, 'respond-to-confirmation', { accept: true }).expect(409);
-
-    expect(body).toMatchObject({ code: 'conflict', detail: 'No action waits for confirmation.' });
-  });
 });
 
 describe('pause and run', () => {
@@ -227,6 +219,8 @@ describe('pause and run', () => {
 
   it('refuse what the state forbids, in the words of the agent server', async () => {
     const { id, hex } = await begin();
+    const { body: unasked } = await post(hex, 'respond-to-confirmation', { accept: true }).expect(409);
+    expect(unasked).toMatchObject({ code: 'conflict', detail: 'No action waits for confirmation.' });
     expect((await post(hex, 'run').expect(409)).body.detail).toMatch(/no message yet/);
     await say(hex, 'step').expect(200);
     await untilStatus(id, 'running');
@@ -330,7 +324,7 @@ describe('settings that have changed', () => {
 
   const ELSEWHERE = { ...SERVER, llm_base_url: 'http://other.example/v1' };
   const HAS_KEY = { llm: { apiKey: '<secret-hidden>' } };
-  const LIMITS = { max_budget_per_task: 5, max_iterations: 9 };
+  const LIMITS = { max_budget_per_task: 5, max_iterations: 9, language: 'de' };
   const FAILED = { executionStatus: 'error' } as const;
   const SPENT = {
     executionStatus: 'finished' as const,
@@ -347,7 +341,7 @@ describe('settings that have changed', () => {
       'reach one that ended with an error',
       { ...SERVER, ...LIMITS },
       FAILED,
-      { maxBudget: 5, maxIterations: 9 },
+      { maxBudget: 5, maxIterations: 9, language: 'de' },
     ],
     ['reach one whose budget is spent', { ...SERVER, ...LIMITS }, SPENT, { maxBudget: 5, maxIterations: 9 }],
     [
@@ -534,12 +528,9 @@ describe('the workspace', () => {
     expect((await get(hex, 'git/diff?path=a.txt&ref=nowhere').expect(409)).body.detail).toMatch(/ref/);
   });
 
-  it.each(['file', 'git/changes?path=.&resume=false', 'git/diff?path=a&resume=false'])(
-    'is not read while its sandbox is paused (%s)',
-    async (place) => {
-      const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
-      const { hex } = await rows.conversation(user.id, { sandboxId: paused.id });
-      expect((await get(hex, place).expect(409)).body.code).toBe('sandbox_not_running');
-    },
-  );
+  it('is not read while its sandbox is paused', async () => {
+    const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
+    const { hex } = await rows.conversation(user.id, { sandboxId: paused.id });
+    expect((await get(hex, 'file').expect(409)).body.code).toBe('sandbox_not_running');
+  });
 });
