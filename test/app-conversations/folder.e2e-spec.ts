@@ -1,42 +1,26 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import request from 'supertest';
-import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
-import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
-import {
-  startSeparateAgentServer,
-  type SeparateAgentServer,
-} from '../../packages/agent-server/test/support/test-agent-server.js';
+import { useAgentSandboxes } from '../support/use-agent-sandboxes.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const app = useTestApp();
 const rows = new ConversationRows(app);
-let agent: SeparateAgentServer;
+const sandboxes = useAgentSandboxes(app);
 let user: TestUser;
 let sandbox: Sandbox;
 let id: string;
 let folder: string;
-/** Two sandboxes never have one key. */
-const keys = Array.from({ length: 10 }, newSessionKey);
-
-beforeAll(async () => {
-  agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, ...keys] });
-});
 
 beforeEach(async () => {
   user = await app.createUser();
-  sandbox = await rows.sandbox(user.id, { key: keys.pop() ?? '', address: `http://127.0.0.1:${agent.port}` });
-  folder = path.join(agent.workspace, randomUUID());
+  ({ sandbox, folder } = await sandboxes.open(user.id));
   ({ hex: id } = await rows.conversation(user.id, { sandboxId: sandbox.id, workingDir: folder }));
-  await mkdir(folder, { recursive: true });
 });
-
-afterAll(() => agent.stop());
 
 const get = (route: string): request.Test =>
   request(app.url).get(`/api/v1/app-conversations/${id}/${route}`).set(user.headers);

@@ -1,22 +1,16 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { mkdir, rm, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import request from 'supertest';
 import { KeptChangesRepository } from '../../src/v1/app-conversations/kept-changes/kept-changes.repository.js';
 import { ConversationUpdates } from '../../src/v1/events/store/event-store.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
-import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
-import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
-import {
-  startSeparateAgentServer,
-  type SeparateAgentServer,
-} from '../../packages/agent-server/test/support/test-agent-server.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { RawServer } from '../support/raw-server.js';
 import { until } from '../support/until.js';
+import { useAgentSandboxes } from '../support/use-agent-sandboxes.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const app = useTestApp();
@@ -46,28 +40,18 @@ const countOf = async (id: string): Promise<number> =>
   app.app.get(KeptChangesRepository, { strict: false }).countBy({ conversationId: id });
 
 describe('what an agent changed', () => {
-  let agent: SeparateAgentServer;
+  const sandboxes = useAgentSandboxes(app);
   let workspace: string;
   let conversation: { id: string; hex: string };
-  /** Two sandboxes never have one key. */
-  const keys = Array.from({ length: 10 }, newSessionKey);
-
   const write = (name: string, text: string): Promise<void> => writeFile(path.join(workspace, name), text);
 
-  beforeAll(async () => {
-    agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, ...keys] });
-  });
-
   beforeEach(async () => {
-    workspace = path.join(agent.workspace, randomUUID());
-    await mkdir(workspace);
-    const address = `http://127.0.0.1:${agent.port}`;
-    sandbox = await rows.sandbox(user.id, { key: keys.pop() ?? '', address });
+    ({ sandbox, folder: workspace } = await sandboxes.open(user.id));
     const members = { sandboxId: sandbox.id, workingDir: workspace };
     conversation = await rows.conversation(user.id, members, FOLLOWED_ELSEWHERE);
     await write('a.txt', 'old\n');
     await write('gone.txt', 'gone\n');
-    await agent.client.post('/api/bash/execute_bash_command', {
+    await sandboxes.agent.client.post('/api/bash/execute_bash_command', {
       command: 'git init && git add . && git -c user.name=a -c user.email=a@b commit -m first',
       cwd: workspace,
     });
@@ -76,8 +60,6 @@ describe('what an agent changed', () => {
     await write('src/b.txt', 'a secret: hush-hush-51802\n');
     await rm(path.join(workspace, 'gone.txt'));
   });
-
-  afterAll(() => agent.stop());
 
   const end = (): void =>
     app.app
