@@ -343,8 +343,8 @@ describe('warm sandboxes of one service after another', () => {
     }
 
     // A user with rules gets one too, where the operator has some.
-    const [ready = ''] = await kept();
-    expect(backend.box(ready).launch.egress).toMatchObject({ isOnlyWay: true });
+    const ways = (await kept()).map((id) => backend.box(id).launch.egress);
+    expect(ways).toContainEqual(expect.objectContaining({ isOnlyWay: true }));
     const client = new StartsClient(app, me.user);
     await client.settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
     const { sandboxId } = await client.start({ egress: { allow: ['b.example'] } });
