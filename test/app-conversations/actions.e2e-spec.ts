@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -11,15 +11,12 @@ import { ConversationUpdates } from '../../src/v1/events/store/event-store.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
-import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
+import { MODEL } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
-import {
-  startSeparateAgentServer,
-  type SeparateAgentServer,
-} from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
+import { useAgentSandboxes } from '../support/use-agent-sandboxes.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
@@ -29,34 +26,22 @@ const BODIES: Partial<Record<(typeof ACTIONS)[number], object>> = {
   'respond-to-confirmation': { accept: true },
 };
 
-/** Two sandboxes never have one key. */
-const KEYS = Array.from({ length: 100 }, newSessionKey);
-
-let agent: SeparateAgentServer;
 let folder: string;
 let user: TestUser;
 let sandbox: Sandbox;
 
 const app = useTestApp({}, {}, ({ dataSource }) => requireDocumentedEvents(dataSource));
 const rows = new ConversationRows(app);
-
-beforeAll(async () => {
-  agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, ...KEYS] });
-});
+const sandboxes = useAgentSandboxes(app);
 
 beforeEach(async () => {
   user = await app.createUser();
-  const address = `http://127.0.0.1:${agent.port}`;
-  sandbox = await rows.sandbox(user.id, { key: KEYS.pop() ?? '', address });
-  folder = path.join(agent.workspace, randomUUID());
-  await mkdir(folder, { recursive: true });
+  ({ sandbox, folder } = await sandboxes.open(user.id));
 });
 
 afterEach(async () => {
   await app.dataSource.query(`UPDATE sandboxes SET status = 'PAUSED', address = NULL`);
 });
-
-afterAll(() => agent.stop());
 
 /** Whether use of the sandbox was noted. */
 async function hasTraffic(): Promise<boolean> {
@@ -76,7 +61,7 @@ async function begin(followed: Partial<FollowedConversation> = {}): Promise<{ id
     llmBaseUrl: MODEL.llm_base_url,
   };
   const row = await rows.conversation(user.id, members, followed);
-  await agent.client.start({ conversation_id: row.id });
+  await sandboxes.agent.client.start({ conversation_id: row.id });
   return row;
 }
 
@@ -89,7 +74,7 @@ const say = (id: string, text: string, run = true): request.Test =>
   post(id, 'send-message', { content: [{ text }], run });
 
 async function statusOf(id: string): Promise<string | null> {
-  return jsonText(await agent.client.get(`/api/conversations/${id}`), 'execution_status');
+  return jsonText(await sandboxes.agent.client.get(`/api/conversations/${id}`), 'execution_status');
 }
 
 /** The status that the service shows. */
@@ -103,7 +88,7 @@ async function untilStatus(id: string, status: string): Promise<void> {
 }
 
 async function userTexts(id: string): Promise<unknown[]> {
-  const page = await agent.client.get(`/api/conversations/${id}/events/search?kind=MessageEvent`);
+  const page = await sandboxes.agent.client.get(`/api/conversations/${id}/events/search?kind=MessageEvent`);
   const { items } = page as { items: { source: string; llm_message: { content: unknown[] } }[] };
   return items.filter(({ source }) => source === 'user').map(({ llm_message: { content } }) => content);
 }
@@ -153,7 +138,7 @@ describe('send-message', () => {
     ['idle', false],
   ])('has made the conversation %s by the time that it is acknowledged', async (status, run) => {
     const { id, hex } = await begin();
-    await agent.client.say(id, 'say hello');
+    await sandboxes.agent.client.say(id, 'say hello');
     await until(async () => (await shown(hex)) === 'finished');
     for (let round = 0; round < 2; round += 1) {
       await say(hex, run ? 'step' : 'later', run).expect(200);
@@ -197,16 +182,8 @@ describe('respond-to-confirmation', () => {
     expect((await post(hex, 'respond-to-confirmation', answer).expect(200)).body).toEqual({ success: true });
 
     await untilStatus(id, 'finished');
-    const page = await agent.client.get(`/api/conversations/${id}/events/search?kind=${kind}`);
+    const page = await sandboxes.agent.client.get(`/api/conversations/${id}/events/search?kind=${kind}`);
     expect(jsonList(page, 'items').map((event) => jsonAt(event, 'rejection_reason'))).toEqual([reason]);
-  });
-
-  it('answers in the words of the agent server when nothing waits', async () => {
-    const { hex } = await begin();
-
-    const { body } = await post(hex, 'respond-to-confirmation', { accept: true }).expect(409);
-
-    expect(body).toMatchObject({ code: 'conflict', detail: 'No action waits for confirmation.' });
   });
 });
 
@@ -227,6 +204,8 @@ describe('pause and run', () => {
 
   it('refuse what the state forbids, in the words of the agent server', async () => {
     const { id, hex } = await begin();
+    const { body: unasked } = await post(hex, 'respond-to-confirmation', { accept: true }).expect(409);
+    expect(unasked).toMatchObject({ code: 'conflict', detail: 'No action waits for confirmation.' });
     expect((await post(hex, 'run').expect(409)).body.detail).toMatch(/no message yet/);
     await say(hex, 'step').expect(200);
     await untilStatus(id, 'running');
@@ -325,12 +304,12 @@ describe('settings that have changed', () => {
   /** What the agent works with, as it answers `settings`. */
   const lastAnswer = async (id: string): Promise<unknown> => {
     await untilStatus(id, 'finished');
-    return JSON.parse(String((await agent.client.answers(id)).at(-1)));
+    return JSON.parse(String((await sandboxes.agent.client.answers(id)).at(-1)));
   };
 
   const ELSEWHERE = { ...SERVER, llm_base_url: 'http://other.example/v1' };
   const HAS_KEY = { llm: { apiKey: '<secret-hidden>' } };
-  const LIMITS = { max_budget_per_task: 5, max_iterations: 9 };
+  const LIMITS = { max_budget_per_task: 5, max_iterations: 9, language: 'de' };
   const FAILED = { executionStatus: 'error' } as const;
   const SPENT = {
     executionStatus: 'finished' as const,
@@ -347,7 +326,7 @@ describe('settings that have changed', () => {
       'reach one that ended with an error',
       { ...SERVER, ...LIMITS },
       FAILED,
-      { maxBudget: 5, maxIterations: 9 },
+      { maxBudget: 5, maxIterations: 9, language: 'de' },
     ],
     ['reach one whose budget is spent', { ...SERVER, ...LIMITS }, SPENT, { maxBudget: 5, maxIterations: 9 }],
     [
@@ -386,10 +365,10 @@ describe('settings that have changed', () => {
 
   it('reach a conversation that refuses to work without its key, which then works', async () => {
     const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
-    await agent.restart();
+    await sandboxes.agent.restart();
     await app.dataSource.query('UPDATE sandboxes SET address = $2 WHERE id = $1', [
       sandbox.id,
-      `http://127.0.0.1:${agent.port}`,
+      `http://127.0.0.1:${sandboxes.agent.port}`,
     ]);
     await settings(ELSEWHERE);
 
@@ -469,7 +448,9 @@ describe('titles', () => {
     await until(async () => (await titleOf(other.hex)) === 'Other');
 
     expect(await titleOf(hex)).toBe('Mine');
-    await until(async () => jsonText(await agent.client.get(`/api/conversations/${id}`), 'title') === 'Mine');
+    await until(
+      async () => jsonText(await sandboxes.agent.client.get(`/api/conversations/${id}`), 'title') === 'Mine',
+    );
   });
 
   it('are asked for only once', async () => {
@@ -512,7 +493,7 @@ describe('the workspace', () => {
   it('shows what git sees', async () => {
     const { hex } = await begin();
     const git = (command: string): Promise<unknown> =>
-      agent.client.post('/api/bash/execute_bash_command', {
+      sandboxes.agent.client.post('/api/bash/execute_bash_command', {
         command: `git -c user.name=a -c user.email=a@b ${command}`,
         cwd: folder,
       });
@@ -534,12 +515,9 @@ describe('the workspace', () => {
     expect((await get(hex, 'git/diff?path=a.txt&ref=nowhere').expect(409)).body.detail).toMatch(/ref/);
   });
 
-  it.each(['file', 'git/changes?path=.&resume=false', 'git/diff?path=a&resume=false'])(
-    'is not read while its sandbox is paused (%s)',
-    async (place) => {
-      const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
-      const { hex } = await rows.conversation(user.id, { sandboxId: paused.id });
-      expect((await get(hex, place).expect(409)).body.code).toBe('sandbox_not_running');
-    },
-  );
+  it('is not read while its sandbox is paused', async () => {
+    const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
+    const { hex } = await rows.conversation(user.id, { sandboxId: paused.id });
+    expect((await get(hex, 'file').expect(409)).body.code).toBe('sandbox_not_running');
+  });
 });

@@ -12,6 +12,7 @@ import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { insertRunningSandbox } from '../support/followed-logs.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
+import { SettingsClient } from '../support/settings-client.js';
 import type { SeparateAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
@@ -211,10 +212,6 @@ describe('an adopted conversation after a resume', () => {
     sandboxes = new SandboxesClient(app.url, user);
   });
 
-  async function settings(members: object): Promise<void> {
-    await request(app.url).post('/api/settings').set(user.headers).send(members).expect(200);
-  }
-
   /** A conversation that the service was not told of, in a sandbox that the user stopped and started again. */
   async function resumed(model: object): Promise<{ agent: SeparateAgentServer; id: string }> {
     await request(app.url)
@@ -259,7 +256,7 @@ describe('an adopted conversation after a resume', () => {
 
   it('has the key of the settings again where they name its model server, and none of their secrets', async () => {
     const llm = { model: 'openai/gpt-4o', base_url: 'https://models.example.com/v1' };
-    await settings({
+    await new SettingsClient(app, user).store({
       llm_model: 'openai/other',
       llm_base_url: 'https://models.example.com/v2',
       llm_api_key: 'sk-mine',
@@ -279,7 +276,7 @@ describe('an adopted conversation after a resume', () => {
   });
 
   it('is told what to send where they name another one', async () => {
-    await settings({
+    await new SettingsClient(app, user).store({
       llm_model: 'openai/gpt-4o',
       llm_base_url: 'https://other.example.com/v1',
       llm_api_key: 'sk-mine',

@@ -112,6 +112,11 @@ describe('work on forks', () => {
     return await inClone(task, 'rev-parse', 'HEAD');
   }
 
+  const promptOf = async ({ sandboxId, appConversationId }: StartTask): Promise<string> => {
+    const agent = backend.boxes.get(sandboxId)?.server.client;
+    return JSON.stringify(await agent?.get(`/api/conversations/${appConversationId}`));
+  };
+
   const open = (task: StartTask): request.Test =>
     request(app.url)
       .post(`/api/v1/app-conversations/${task.appConversationId}/pull-request`)
@@ -214,6 +219,12 @@ describe('work on forks', () => {
   it('lets the agent push to a fork, and open a pull request from there', async () => {
     const world = arrange({ writable: false });
     const task = await start();
+    const note = 'There is no right to push to octo/app';
+    expect([task.notes.join(), await promptOf(task)]).toEqual([
+      expect.stringContaining(note),
+      expect.stringContaining(note),
+    ]);
+    expect(repositoryIn(world, 'mona/app')).toBeUndefined();
     const head = await work(task, 'by-agent');
     const push = { branch: 'by-agent', directory: task.workingDir };
     const { body } = await asAgent(task, '/push', push).expect(200);
@@ -227,6 +238,7 @@ describe('work on forks', () => {
     const pull = { source_branch: 'by-agent', title: 'Mine', body: '' };
     await asAgent(task, '', pull).expect(201);
     expect(world.changeRequests.at(-1)).toMatchObject({ fork: 'mona/app', sourceBranch: 'by-agent' });
+    expect([...(await git.tips('octo/app')).keys()]).not.toContain('by-agent');
     expect((await asAgent(task, '/push', { ...push, branch: 'none' }).expect(409)).body.detail).toContain(
       'none',
     );
@@ -279,6 +291,25 @@ describe('work on forks', () => {
       409,
     );
     expect(body.detail).toContain('commit to a branch of another name than parser');
+  });
+
+  it("begins on the branch of a pull request from the user's own fork, and pushes there", async () => {
+    const world = arrange({ writable: false }, OWN);
+    const task = await start(TASK);
+    expect(await inClone(task, 'branch', '--show-current')).toBe('parser');
+    expect(await inClone(task, 'show', 'upstream/main:a.txt')).toBe('a');
+    expect(task.notes).toEqual([]);
+    expect(await promptOf(task)).toContain('it goes to upstream/main');
+
+    const count = world.changeRequests.length;
+    const head = await work(task);
+    expect((await open(task).expect(201)).body.number).toBe(12);
+    expect(await git.tip('mona/app', 'parser')).toBe(head);
+    expect(world.changeRequests).toHaveLength(count);
+    const [row] = await app.dataSource.query('SELECT working_branch FROM app_conversations WHERE id = $1', [
+      task.appConversationId,
+    ]);
+    expect(row).toEqual({ working_branch: 'parser' });
   });
 
   it('takes the commits of a deleted fork from the host, and pushes them nowhere', async () => {

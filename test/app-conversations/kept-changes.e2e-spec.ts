@@ -5,17 +5,12 @@ import request from 'supertest';
 import { KeptChangesRepository } from '../../src/v1/app-conversations/kept-changes/kept-changes.repository.js';
 import { ConversationUpdates } from '../../src/v1/events/store/event-store.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
-import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
-import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
-import {
-  startSeparateAgentServer,
-  type SeparateAgentServer,
-} from '../../packages/agent-server/test/support/test-agent-server.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { RawServer } from '../support/raw-server.js';
 import { until } from '../support/until.js';
+import { useAgentSandboxes } from '../support/use-agent-sandboxes.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const app = useTestApp();
@@ -45,48 +40,38 @@ const countOf = async (id: string): Promise<number> =>
   app.app.get(KeptChangesRepository, { strict: false }).countBy({ conversationId: id });
 
 describe('what an agent changed', () => {
-  let agent: SeparateAgentServer;
+  const sandboxes = useAgentSandboxes(app);
+  let workspace: string;
   let conversation: { id: string; hex: string };
-
-  const write = (name: string, text: string): Promise<void> =>
-    writeFile(path.join(agent.workspace, name), text);
+  const write = (name: string, text: string): Promise<void> => writeFile(path.join(workspace, name), text);
 
   beforeEach(async () => {
-    const key = newSessionKey();
-    agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
-    sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
-    const members = { sandboxId: sandbox.id, workingDir: agent.workspace };
+    ({ sandbox, folder: workspace } = await sandboxes.open(user.id));
+    const members = { sandboxId: sandbox.id, workingDir: workspace };
     conversation = await rows.conversation(user.id, members, FOLLOWED_ELSEWHERE);
     await write('a.txt', 'old\n');
     await write('gone.txt', 'gone\n');
-    await agent.client.post('/api/bash/execute_bash_command', {
+    await sandboxes.agent.client.post('/api/bash/execute_bash_command', {
       command: 'git init && git add . && git -c user.name=a -c user.email=a@b commit -m first',
-      cwd: agent.workspace,
+      cwd: workspace,
     });
     await write('a.txt', 'new\n');
-    await mkdir(path.join(agent.workspace, 'src'));
+    await mkdir(path.join(workspace, 'src'));
     await write('src/b.txt', 'a secret: hush-hush-51802\n');
-    await rm(path.join(agent.workspace, 'gone.txt'));
+    await rm(path.join(workspace, 'gone.txt'));
   });
-
-  afterEach(() => agent.stop());
 
   const end = (): void =>
     app.app
       .get(ConversationUpdates, { strict: false })
       .emit(conversation.id, { state: { executionStatus: 'finished' } });
 
-  it('is kept when its sandbox stops', async () => {
-    await emit('stopping', sandbox.id);
-    await statusOf(sandbox.id, 'PAUSED');
-
-    const { body } = await get(conversation.hex, 'changes?path=.&resume=false').expect(200);
-    expect(body.map(({ path: name }: { path: string }) => name)).toEqual(['a.txt', 'gone.txt', 'src/b.txt']);
-  });
-
-  it('is kept when its run ends, and shown with its time until that runs again', async () => {
+  it('is kept when its run ends, with the names of all files, and shown with its time until that runs again', async () => {
     const { hex, id } = conversation;
+    const files = (below: string): request.Test =>
+      request(app.url).get(`/api/v1/app-conversations/${hex}/files?path=${below}`).set(user.headers);
     const live = (await get(hex, 'changes?path=.').expect(200)).body;
+    const liveFiles = await files('.').expect(200);
     const as_of = new Date(app.clock.now()).toISOString();
     end();
     await copied(id, as_of);
@@ -101,10 +86,10 @@ describe('what an agent changed', () => {
     expect(live).toEqual(
       listed.body.map(({ status, path: name }: Record<string, string>) => ({ status, path: name })),
     );
-    expect((await get(hex, `changes?path=${agent.workspace}/src`).expect(200)).body).toEqual([
+    expect((await get(hex, `changes?path=${workspace}/src`).expect(200)).body).toEqual([
       { status: 'ADDED', path: 'b.txt', as_of },
     ]);
-    for (const name of ['a.txt', `${agent.workspace}/a.txt`]) {
+    for (const name of ['a.txt', `${workspace}/a.txt`]) {
       expect((await get(hex, `diff?path=${name}`).expect(200)).body).toEqual({
         original: 'old\n',
         modified: 'new\n',
@@ -119,46 +104,31 @@ describe('what an agent changed', () => {
     // Nothing was kept of these.
     await get(hex, 'diff?path=other.txt&resume=false').expect(409);
     await get(hex, 'changes?path=.&ref=HEAD&resume=false').expect(409);
-    const other = await app.createUser();
-    await get(hex, 'changes?path=.').set(other.headers).expect(404);
 
-    const stored = await app.dataSource.query<unknown[]>(
+    const keptFiles = await files('.').expect(200);
+    expect(liveFiles.body).toEqual(expect.arrayContaining(['a.txt', 'src/b.txt']));
+    expect(keptFiles.body).toEqual(liveFiles.body);
+    expect([liveFiles, keptFiles].map(({ headers }) => headers['last-modified'])).toEqual([
+      undefined,
+      new Date(as_of).toUTCString(),
+    ]);
+    expect((await files(`${workspace}/src`).expect(200)).body).toEqual(['b.txt']);
+    expect((await files('sr').expect(200)).body).toEqual([]);
+    await files('/etc').expect(409);
+    await files('..').expect(409);
+
+    const stored = await app.dataSource.query<{ paths: unknown }[]>(
       'SELECT * FROM kept_changes WHERE conversation_id = $1',
       [id],
     );
     expect(stored).toHaveLength(1);
     expect(JSON.stringify(stored)).not.toContain('hush-hush');
+    expect(stored[0]?.paths).not.toContain('a.txt');
 
     await statusOf(sandbox.id, 'RUNNING');
     expect((await get(hex, 'changes?path=.').expect(200)).body).toEqual(live);
     await request(app.url).delete(`/api/v1/app-conversations/${hex}`).set(user.headers).expect(200);
     expect(await countOf(id)).toBe(0);
-  });
-
-  it('is kept with the names of all files', async () => {
-    const { hex, id } = conversation;
-    const files = (below: string): request.Test =>
-      request(app.url).get(`/api/v1/app-conversations/${hex}/files?path=${below}`).set(user.headers);
-    const live = await files('.').expect(200);
-    end();
-    await copied(id, new Date(app.clock.now()).toISOString());
-    await statusOf(sandbox.id, 'PAUSED');
-
-    const kept = await files('.').expect(200);
-    expect(live.body).toEqual(expect.arrayContaining(['a.txt', 'src/b.txt']));
-    expect(kept.body).toEqual(live.body);
-    expect([live.headers['last-modified'], kept.headers['last-modified']]).toEqual([
-      undefined,
-      new Date(app.clock.now()).toUTCString(),
-    ]);
-    expect((await files(`${agent.workspace}/src`).expect(200)).body).toEqual(['b.txt']);
-    expect((await files('sr').expect(200)).body).toEqual([]);
-    await files('/etc').expect(409);
-    await files('..').expect(409);
-    const [stored] = await app.dataSource.query('SELECT paths FROM kept_changes WHERE conversation_id = $1', [
-      id,
-    ]);
-    expect(stored.paths).not.toContain('a.txt');
   });
 
   it('is kept again after the next run', async () => {
@@ -179,10 +149,10 @@ describe('what an agent changed', () => {
     });
   });
 
-  it('has the newest files where there are too many', async () => {
-    await mkdir(path.join(agent.workspace, 'many'));
+  it('is kept when its sandbox stops, and has the newest files where there are too many', async () => {
+    await mkdir(path.join(workspace, 'many'));
     for (let index = 0; index < 210; index += 1) {
-      const name = path.join(agent.workspace, `many/${String(index).padStart(3, '0')}`);
+      const name = path.join(workspace, `many/${String(index).padStart(3, '0')}`);
       await writeFile(name, `${index}`);
       // The first ones are the newest.
       await utimes(name, 1_700_000_000 - index, 1_700_000_000 - index);

@@ -8,6 +8,7 @@ import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { useGitHosts } from '../support/use-git-hosts.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
+import { SettingsClient } from '../support/settings-client.js';
 import { TokensClient } from '../support/tokens-client.js';
 
 const OWN = { selected_repository: 'octo/app', git_provider: 'github' as const };
@@ -28,11 +29,7 @@ beforeAll(async () => {
     .set(user.headers)
     .send({ name: 'DEPLOY_KEY', value: 'deploy-value' })
     .expect(201);
-  await request(app.url)
-    .post('/api/settings')
-    .set(user.headers)
-    .send({ llm_model: 'openai/scripted', llm_api_key: 'sk-1' })
-    .expect(200);
+  await new SettingsClient(app, user).store({ llm_model: 'openai/scripted', llm_api_key: 'sk-1' });
 });
 
 describe('what an agent gets of the git tokens', () => {

@@ -2,10 +2,9 @@ import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
-import { toAgentServerLabel } from '../../src/v1/sandboxes/sandbox-urls.js';
 import { actionEvent } from '../fakes/sample-events.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
@@ -134,24 +133,6 @@ describe('a conversation', () => {
       ]);
     },
   );
-
-  it('has the address where clients reach its agent server, wherever the service reaches it', async () => {
-    const other = await createTestApp({ SANDBOX_EXPOSE: 'hosts' }, app.databaseUrl);
-    try {
-      const sandbox = await rows.sandbox(user.id, { address: 'unix:/data/box/agent.sock' });
-      const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
-
-      const { body } = await request(other.url)
-        .get(`${CONVERSATIONS}?ids=${hex}`)
-        .set(user.headers)
-        .expect(200);
-
-      const host = `${toAgentServerLabel(sandbox.id)}.localhost:${new URL(other.url).port}`;
-      expect(body[0].conversation_url).toBe(`http://${host}/api/conversations/${hex}`);
-    } finally {
-      await other.close();
-    }
-  });
 });
 
 describe('GET /api/v1/app-conversations with ids', () => {
@@ -321,16 +302,6 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
     expect((await patch(hex, none).expect(200)).body).toMatchObject(none);
     expect(await app.dataSource.query(isUsers, [id])).toEqual([{ title_is_users: false }]);
   });
-
-  it.each([
-    ['an unknown id', randomUUID()],
-    ['no id', 'nonsense'],
-  ])('answers 404 for %s', async (_name, id) => {
-    const { body, type } = await patch(id, { title: 'x' }).expect(404);
-
-    expect(type).toBe('application/json');
-    expect(body).toMatchObject({ code: 'not_found', detail: 'There is no conversation with this id.' });
-  });
 });
 
 describe('tags and metadata', () => {
@@ -404,12 +375,6 @@ describe('tags and metadata', () => {
     const cleared = await patch(hex, { tags: null, metadata: null }).expect(200);
     expect([cleared.body.tags, cleared.body.metadata]).toEqual([{}, {}]);
     await patch(hex, { tags: {} }, await app.createUser()).expect(404);
-  });
-
-  it('come with the request of a start', async () => {
-    const asked = { tags: { team: 'a' }, metadata: { n: [1] }, result_schema: SCHEMA, secret_names: ['X'] };
-    const { body } = await start(asked).expect(200);
-    expect(body.request).toMatchObject(asked);
   });
 
   it.each([

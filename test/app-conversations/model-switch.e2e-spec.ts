@@ -3,16 +3,13 @@ import request from 'supertest';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { CredentialsBuilder } from '../../src/v1/app-conversations/agent-request/credentials.builder.js';
 import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
-import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
-import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
+import { MODEL } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
-import {
-  startSeparateAgentServer,
-  type SeparateAgentServer,
-} from '../../packages/agent-server/test/support/test-agent-server.js';
+import { SettingsClient } from '../support/settings-client.js';
 import { until } from '../support/until.js';
+import { useAgentSandboxes } from '../support/use-agent-sandboxes.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const PROFILE = { model: 'openai/second', base_url: 'http://second.example/v1', api_key: 'key-of-second' };
@@ -26,27 +23,21 @@ async function modelOf(id: string, { headers }: TestUser): Promise<unknown> {
 }
 
 describe('the model of a stored profile', () => {
-  let agent: SeparateAgentServer;
+  const sandboxes = useAgentSandboxes(app);
   let user: TestUser;
   let id: string;
 
   beforeEach(async () => {
-    const key = newSessionKey();
-    agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
     user = await app.createUser();
-    const sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
+    const { sandbox, folder } = await sandboxes.open(user.id);
     ({ id } = await rows.conversation(user.id, {
       sandboxId: sandbox.id,
-      workingDir: agent.workspace,
+      workingDir: folder,
       llmModel: MODEL.llm_model,
       llmBaseUrl: MODEL.llm_base_url,
     }));
-    await agent.client.start({ conversation_id: id });
+    await sandboxes.agent.client.start({ conversation_id: id });
     await save('fast', PROFILE);
-  });
-
-  afterEach(async () => {
-    await agent.stop();
   });
 
   const save = async (name: string, llm: object): Promise<void> => {
@@ -68,9 +59,10 @@ describe('the model of a stored profile', () => {
       .expect(200);
     await until(
       async () =>
-        jsonText(await agent.client.get(`/api/conversations/${id}`), 'execution_status') === 'finished',
+        jsonText(await sandboxes.agent.client.get(`/api/conversations/${id}`), 'execution_status') ===
+        'finished',
     );
-    return JSON.parse(String((await agent.client.answers(id)).at(-1)));
+    return JSON.parse(String((await sandboxes.agent.client.answers(id)).at(-1)));
   };
 
   it('brings its price along', async () => {
@@ -89,7 +81,7 @@ describe('the model of a stored profile', () => {
     expect(await settingsOfAgent()).toMatchObject({
       llm: { model: 'openai/second', baseUrl: 'http://second.example/v1' },
     });
-    const shown = await agent.client.get(`/api/conversations/${id}`);
+    const shown = await sandboxes.agent.client.get(`/api/conversations/${id}`);
     expect(jsonAt(shown, 'agent', 'llm', 'model')).toBe('openai/second');
     expect(JSON.stringify(shown)).not.toContain('key-of-second');
     const build = (): Promise<object> => app.app.get(CredentialsBuilder).build({ id, userId: user.id });
@@ -112,11 +104,8 @@ describe('the model of a stored profile', () => {
 
   it('is what a start may ask for', async () => {
     const inputs = app.app.get(AgentInputsReader);
-    await request(app.url)
-      .post('/api/settings')
-      .set(user.headers)
-      .send({ llm_model: 'openai/own', llm_api_key: 'key-of-own', max_iterations: 7 })
-      .expect(200);
+    const settings = new SettingsClient(app, user);
+    await settings.store({ llm_model: 'openai/own', llm_api_key: 'key-of-own', max_iterations: 7 });
 
     expect(await inputs.readConfiguration(user.id, 'fast')).toMatchObject({
       settings: {

@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { START_TASK_STATUSES } from '../../src/v1/app-conversations/start-task.entity.js';
-import { SANDBOX_ROW_STATUSES } from '../../src/v1/sandboxes/sandbox-status.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -61,16 +60,6 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
     expect(await count('app_conversation_start_tasks', 'app_conversation_id', id)).toBe(0);
     expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
     await remove(hex).expect(404);
-  });
-
-  it.each([...SANDBOX_ROW_STATUSES, undefined])('removes it with a sandbox that is %s', async (status) => {
-    const sandbox = status && (await rows.sandbox(user.id, { status }));
-    const { id, hex } = await rows.conversation(user.id, sandbox && { sandboxId: sandbox.id });
-
-    await remove(hex).expect(200);
-
-    expect(await count('app_conversations', 'id', id)).toBe(0);
-    expect(await sandboxStatus(sandbox?.id ?? '')).toBe(status && 'DELETING');
   });
 
   it.each(START_TASK_STATUSES.filter((status) => status !== 'READY'))(

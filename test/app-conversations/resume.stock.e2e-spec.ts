@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import request from 'supertest';
 import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
 import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.worker.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
-import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -59,32 +58,6 @@ describe('conversations of the stock agent server', () => {
 
     expect(agent.calls).toEqual(runs ? [`POST /api/conversations/${id}/run`] : []);
     expect(await of('sandbox_generation', id)).toBe(2);
-  });
-
-  it('stay paused when their user paused the sandbox while they ran', async () => {
-    await change('sandboxes', 'generation', 1, sandbox.id);
-    const { id } = await begin('running');
-    agent.open(id, { execution_status: 'error' });
-    const paused = Promise.resolve(
-      request(app.url).post(`/api/v1/sandboxes/${sandbox.id}/pause`).set(user.headers).expect(200),
-    );
-    // No host of this test looks after the sandbox: it stops, and starts again.
-    await until(async () => {
-      const where = { id: sandbox.id, status: 'PAUSING' as const };
-      return app.dataSource.getRepository(Sandbox).existsBy(where);
-    });
-    await change('sandboxes', 'generation', 2, sandbox.id);
-    await change('sandboxes', 'status', 'RUNNING', sandbox.id);
-    await paused;
-
-    await resume();
-
-    expect(agent.calls).toEqual([]);
-    const { body } = await request(app.url)
-      .get(`/api/v1/app-conversations?ids=${id}`)
-      .set(user.headers)
-      .expect(200);
-    expect(body).toMatchObject([{ execution_status: 'paused' }]);
   });
 
   it('run at the next attempt, whatever status the server reports by then', async () => {

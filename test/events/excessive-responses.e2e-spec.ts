@@ -4,7 +4,6 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AgentServerClient } from '@slipway/agent-client/agent-server.client.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
-import { createTestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { RawServer } from '../support/raw-server.js';
 import { until } from '../support/until.js';
@@ -80,18 +79,6 @@ describe('an agent server that sends more than any honest one', () => {
     expect(pages()).toEqual(['100', '10', '1']);
     // Of each, what is read, and what Linux keeps on the way: up to 36 MiB.
     expect(sent).toBeLessThan(requests.length * (8 + 36 + 1) * MIB);
-  });
-
-  it('is not asked again by a service that starts later', async () => {
-    await startSandbox(() => endless('[', SEGMENT));
-    await openLog(service, service.user.id, sandbox);
-    await until(async () => (await row())['status'] === 'ERROR');
-    const other = await createTestApp({}, service.databaseUrl);
-    const { status } = await fetch(`${other.url}/health/live`);
-    await other.app.close();
-
-    expect(status).toBe(200);
-    expect(pages()).toEqual(['100', '10', '1']);
   });
 
   it('harms nobody when it only answers slowly', async () => {

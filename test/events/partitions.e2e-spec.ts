@@ -1,7 +1,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { EventPartitionRepository } from '../../src/v1/events/store/event-partition.repository.js';
+import {
+  EventPartitionRepository,
+  EventRetentionWorker,
+} from '../../src/v1/events/store/event-partition.repository.js';
 import { EventRepository } from '../../src/v1/events/store/event.repository.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { toStorable } from '../../src/v1/events/store/storable-event.js';
@@ -11,21 +14,17 @@ import { openLog } from '../support/followed-logs.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const service = useTestApp();
-const replicas: TestApp[] = [];
 
 afterEach(async () => {
-  await Promise.all(replicas.splice(0).map((replica) => replica.close()));
   await sql('DELETE FROM followed_conversations');
 });
 
-function partitionsOf(app: TestApp): EventPartitionRepository {
-  return app.app.get(EventPartitionRepository, { strict: false });
+function partitionsThere(): EventPartitionRepository {
+  return service.app.get(EventPartitionRepository, { strict: false });
 }
 
-async function anotherReplica(environment: Record<string, string> = {}): Promise<TestApp> {
-  const replica = await createTestApp(environment, service.databaseUrl);
-  replicas.push(replica);
-  return replica;
+async function maintain(): Promise<void> {
+  await service.app.get(EventRetentionWorker, { strict: false }).now();
 }
 
 async function sql<Row>(text: string, values: unknown[] = []): Promise<Row[]> {
@@ -79,7 +78,7 @@ async function logWithPast(owner: TestUser = service.user): Promise<string> {
 
 async function makePast(owner?: TestUser): Promise<string> {
   await dropPartitions();
-  await partitionsOf(service).createUntil(75);
+  await partitionsThere().createUntil(75);
   return await logWithPast(owner);
 }
 
@@ -119,14 +118,13 @@ async function listed(id: string): Promise<string> {
 describe('partitions of events', () => {
   it('are there for more than two months before they are needed', async () => {
     expect(await partitions()).toEqual(expect.arrayContaining(['default', 'first', ...(await coming(2))]));
-    expect(await partitionsOf(service).secondsAhead()).toBeGreaterThan(60 * 86_400);
+    expect(await partitionsThere().secondsAhead()).toBeGreaterThan(60 * 86_400);
   });
 
-  it('are created once by replicas that start together', async () => {
-    const two = [service, await anotherReplica()];
+  it('are created once when two create them at the same time', async () => {
     await dropPartitions();
 
-    const created = await Promise.all(two.map((app) => partitionsOf(app).createUntil(75)));
+    const created = await Promise.all([0, 1].map(() => partitionsThere().createUntil(75)));
 
     expect(created.flat()).toEqual((await coming(0)).map((month) => `conversation_events_${month}`));
     expect(await partitions()).toEqual([...(await coming(0)), 'default']);
@@ -136,9 +134,9 @@ describe('partitions of events', () => {
     await dropPartitions();
     const id = await openLog(service, service.user.id, 'a-sandbox-that-is-gone');
     await storeOf(id, 'ab', '2026-01-06');
-    expect(await partitionsOf(service).secondsAhead()).toBeLessThanOrEqual(0);
+    expect(await partitionsThere().secondsAhead()).toBeLessThanOrEqual(0);
 
-    await anotherReplica();
+    await maintain();
     await storeOf(id, 'bc', '2026-01-06');
 
     expect(await partitions()).toEqual([...(await coming(1)), 'default']);
@@ -152,11 +150,11 @@ describe('partitions of events', () => {
     await service.dataSource.transaction(async (manager) => {
       await manager.query('SELECT 1 FROM followed_conversations WHERE id = $1 FOR UPDATE', [id]);
 
-      await expect(partitionsOf(service).createUntil(75)).rejects.toThrow('lock timeout');
+      await expect(partitionsThere().createUntil(75)).rejects.toThrow('lock timeout');
     });
     expect(await partitions()).toEqual(['default']);
 
-    await partitionsOf(service).createUntil(75);
+    await partitionsThere().createUntil(75);
     await storeOf(id, 'a', '2026-01-06');
 
     expect(await partitions()).toEqual([...(await coming(0)), 'default']);
@@ -209,8 +207,8 @@ describe('EVENT_RETENTION_DAYS', () => {
   it('drops partitions that are older, and none at 0, and what is left is a log that goes on', async () => {
     const id = await makePast();
     const before = await partitions();
-    await anotherReplica();
-    await anotherReplica({ EVENT_RETENTION_DAYS: '36500' });
+    await maintain();
+    expect(await partitionsThere().dropOldest(36_500)).toBeNull();
     expect(await partitions()).toEqual(before);
     expect(await stored(id)).toBe('1a 2b 3c 4d 5e');
     const size = () =>
@@ -225,7 +223,7 @@ describe('EVENT_RETENTION_DAYS', () => {
       'SELECT sum(octet_length(body::text))::int AS bytes FROM conversation_events_2020_01 WHERE conversation_id = $1',
       [id],
     );
-    const replica = await anotherReplica({ EVENT_RETENTION_DAYS: '30' });
+    const replica = await createTestApp({ EVENT_RETENTION_DAYS: '30' }, service.databaseUrl);
 
     // A start looks first.
     const [left] = await size();
@@ -248,12 +246,13 @@ describe('EVENT_RETENTION_DAYS', () => {
 
     expect(await stored(id)).toBe('4d 5e 6f');
     expect(await found(`${id}/events/count`, replica)).toBe(3);
+    await replica.close();
   });
 
   it('leaves a conversation without events where it is', async () => {
     const id = await makePast();
     await sql(`DELETE FROM conversation_events WHERE conversation_id = $1 AND seq > 3`, [id]);
-    await anotherReplica({ EVENT_RETENTION_DAYS: '30' });
+    expect(await partitionsThere().dropOldest(30)).toBe('conversation_events_2020_01');
 
     expect(await found(`${id}/events/search`)).toEqual({ items: [], next_page_id: null });
     expect(await found(`${id}/events/count`)).toBe(0);

@@ -31,7 +31,11 @@ beforeAll(async () => {
   database = await createTestDatabase();
 });
 
-const EXPOSE_PORTS = { SANDBOX_EXPOSE: 'ports', MAX_RUNNING_SANDBOXES: '50' };
+const EXPOSE_PORTS = {
+  SANDBOX_EXPOSE: 'ports',
+  MAX_RUNNING_SANDBOXES: '50',
+  CORS_ORIGINS: 'https://app.example.com',
+};
 
 beforeEach(async () => {
   me = new SandboxesClient(first.url, await first.createUser());
@@ -254,10 +258,7 @@ describe('the port of a sandbox', () => {
   });
 
   it('tells browsers that pages of the service and of CORS_ORIGINS may call, and no other ones', async () => {
-    const replica = await join({ CORS_ORIGINS: 'https://app.example.com' });
-    const caller = await client(replica);
-    const sandbox = await caller.running();
-    const { port } = new URL(replica.url);
+    const { port } = new URL(first.url);
     const own = [`http://localhost:${port}`, `http://127.0.0.1:${port}`, 'https://app.example.com'];
     const allowed = [...own, 'https://evil.example', 'null'].map(async (origin) => {
       const headers = {
@@ -265,12 +266,11 @@ describe('the port of a sandbox', () => {
         'access-control-request-method': 'POST',
         'access-control-request-headers': 'x-session-api-key',
       };
-      const response = await fetch(`${agentServer(sandbox)}${TOOLS}`, { method: 'OPTIONS', headers });
+      const response = await fetch(`${agentServer(lasting)}${TOOLS}`, { method: 'OPTIONS', headers });
       return response.headers.get('access-control-allow-origin');
     });
 
     expect(await Promise.all(allowed)).toEqual([...own, null, null]);
-    await caller.remove(sandbox.id);
   });
 
   it('refuses requests that their reader could cut in two', async () => {
@@ -292,9 +292,18 @@ describe('the port of a sandbox', () => {
 });
 
 describe('the ports of several processes', () => {
-  it('are the same after a restart, unless another program has taken one meanwhile, which is told nothing', async () => {
+  it('are given to those that ran before there were any, and are the same after a restart, unless another program has taken one meanwhile, which is told nothing', async () => {
+    const before = await join({ SANDBOX_EXPOSE: 'path' });
+    const earlier = await client(before);
+    const { id, exposed_urls: urls } = await earlier.running();
+    expect(jsonText(jsonList(urls)[0], 'url')).toBe(
+      `${before.url.replace('127.0.0.1', 'localhost')}/api/v1/sandboxes/${id}/agent-server`,
+    );
+    await stop(before);
+
     const service = await join();
-    const owner = await client(service);
+    const owner = new SandboxesClient(service.url, earlier.user);
+    expect(agentServer(await owner.reach(id, 'RUNNING'))).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     const [running, paused, sandbox] = [await owner.running(), await owner.running(), await owner.running()];
     await owner.pause(paused.id);
     await owner.reach(paused.id, 'PAUSED');
@@ -344,19 +353,6 @@ describe('the ports of several processes', () => {
       async () => (await statusAt(`${agentServer(sandbox)}${TOOLS}`, keyOf(sandbox)).catch(() => 0)) === 200,
     );
     expect(agentServer(await other.reach(sandbox.id, 'RUNNING'))).toBe(agentServer(sandbox));
-  });
-
-  it('are given to sandboxes that ran before there were any', async () => {
-    const before = await join({ SANDBOX_EXPOSE: 'path' });
-    const owner = await client(before);
-    const { id, exposed_urls: urls } = await owner.running();
-    expect(jsonText(jsonList(urls)[0], 'url')).toBe(
-      `${before.url.replace('127.0.0.1', 'localhost')}/api/v1/sandboxes/${id}/agent-server`,
-    );
-    await stop(before);
-
-    const after = new SandboxesClient((await join()).url, owner.user);
-    expect(agentServer(await after.reach(id, 'RUNNING'))).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   });
 });
 

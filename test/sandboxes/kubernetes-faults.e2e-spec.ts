@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KubernetesSandboxBackend } from '@slipway/sandboxes/kubernetes/kubernetes.backend.js';
 import { sandboxObjectName } from '../../packages/sandboxes/src/kubernetes/sandbox-manifest.js';
@@ -91,17 +90,6 @@ describe('sandboxes on an API server with faults', () => {
     }
     expect(cluster.objects.size).toBe(1);
     expect(objectsOf(SANDBOXES)).toEqual([]);
-  });
-
-  it('takes the credentials that have replaced those that it has read', async () => {
-    await backend.start(launch(), SIGNAL);
-    cluster.token = 'the-next';
-    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port, cluster.token));
-    cluster.breakWatches();
-    const one = launch();
-    await backend.start(one, SIGNAL);
-    await until(async () => (await listed()).includes(`${one.id} running`));
-    expect(await listed()).toHaveLength(2);
   });
 
   it('says that its credentials are not accepted', async () => {

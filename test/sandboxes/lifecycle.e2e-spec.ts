@@ -11,7 +11,6 @@ import {
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { SandboxKeyQueries } from '../../src/v1/sandboxes/sandbox-key.guard.js';
 import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
-import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
@@ -351,17 +350,6 @@ describe('the life of a sandbox', () => {
       await app.dataSource.query(`DELETE FROM sandboxes WHERE host_id = 'many-stopped'`);
     });
 
-    it('follows an agent server to another address', async () => {
-      const { id } = await me.running();
-      const address = await backend.move(id);
-      await reconcile();
-
-      expect(await app.app.get(RunningSandboxQueries).target(id)).toMatchObject({
-        address,
-        status: 'RUNNING',
-      });
-    });
-
     it('fails a sandbox that says it is at another address than one may have', async () => {
       const { id } = await me.running();
       const target = app.app.get(RunningSandboxQueries);
@@ -444,24 +432,6 @@ describe('the life of a sandbox', () => {
       await until(() => backend.box(stopping).server === null);
       expect(backend.calls.slice(before).filter((call) => call === `pause ${stopping}`)).toHaveLength(1);
       expect((await rowOf(stopping)).lease_owner).toBeNull();
-    });
-
-    it('removes old orphans only', async () => {
-      const { id: known } = await me.running();
-      const [old, young] = [newSandboxId(), newSandboxId()];
-      const { launch } = backend.box(known);
-      await backend.startUnknown({ ...launch, id: old }, app.clock.now() - 61_000);
-      await backend.startUnknown({ ...launch, id: young }, app.clock.now() - 1_000);
-      await reconcile();
-
-      expect([backend.boxes.has(old), backend.boxes.has(young), backend.boxes.has(known)]).toEqual([
-        false,
-        true,
-        true,
-      ]);
-      app.clock.advance(60_000);
-      await reconcile();
-      expect([backend.boxes.has(young), backend.boxes.has(known)]).toEqual([false, true]);
     });
 
     it('ends the sandboxes of a removed user once they were kept for a day', async () => {

@@ -41,32 +41,6 @@ describe('sandbox limits', () => {
     backend.script.gate = new Promise<void>(() => undefined);
   };
 
-  describe('on sandboxes that are kept', () => {
-    begin({ MAX_SANDBOXES_PER_USER: '2' });
-
-    it('refuses one more, by whatever request, until one is deleted', async () => {
-      const paused = await me.running();
-      await me.pause(paused.id);
-      await me.running();
-      const refused = {
-        status: 409,
-        code: 'stored_sandbox_limit',
-        detail:
-          'You have 2 sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.',
-      };
-      const post = (path: string, body = {}): request.Test =>
-        request(app.url).post(path).set(me.user.headers).send(body);
-      await post('/api/settings', { llm_model: 'openai/gpt-4o', llm_api_key: 'sk-4217' }).expect(200);
-
-      expect((await post('/api/v1/sandboxes')).body).toMatchObject(refused);
-      expect((await post('/api/v1/app-conversations')).body).toMatchObject(refused);
-
-      await new SandboxesClient(app.url, await app.createUser()).running();
-      await request(app.url).delete(`/api/v1/sandboxes/${paused.id}`).set(me.user.headers).expect(200);
-      await me.running();
-    });
-  });
-
   describe('on running sandboxes', () => {
     const shared = begin({ MAX_RUNNING_SANDBOXES: '2' });
 
@@ -256,9 +230,10 @@ describe('sandbox limits', () => {
     });
   });
 
-  describe('on running sandboxes, with reject, and on the time for which they are kept', () => {
+  describe('on running sandboxes, with reject, and on how many are kept for how long', () => {
     begin({
       MAX_RUNNING_SANDBOXES: '2',
+      MAX_SANDBOXES_PER_USER: '3',
       SANDBOX_LIMIT_POLICY: 'reject',
       SANDBOX_RETENTION_SECONDS: '3600',
       SANDBOX_IDLE_TIMEOUT_SECONDS: '0',
@@ -281,6 +256,29 @@ describe('sandbox limits', () => {
       expect([await statusOf(body.id), await statusOf(id)]).toEqual(['RUNNING', 'RUNNING']);
 
       expect(await me.call('POST', '', { headers })).toMatchObject({ status: 200, body: { id: body.id } });
+    });
+
+    it('refuses one more, by whatever request, until one is deleted', async () => {
+      const paused = await me.running();
+      await me.pause(paused.id);
+      await me.pause((await me.running()).id);
+      await me.running();
+      const refused = {
+        status: 409,
+        code: 'stored_sandbox_limit',
+        detail:
+          'You have 3 sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.',
+      };
+      const post = (path: string, body = {}): request.Test =>
+        request(app.url).post(path).set(me.user.headers).send(body);
+      await post('/api/settings', { llm_model: 'openai/gpt-4o', llm_api_key: 'sk-4217' }).expect(200);
+
+      expect((await post('/api/v1/sandboxes')).body).toMatchObject(refused);
+      expect((await post('/api/v1/app-conversations')).body).toMatchObject(refused);
+
+      await new SandboxesClient(app.url, await app.createUser()).running();
+      await request(app.url).delete(`/api/v1/sandboxes/${paused.id}`).set(me.user.headers).expect(200);
+      await me.running();
     });
 
     it('removes what has not run for longer than it is kept, and nothing else', async () => {

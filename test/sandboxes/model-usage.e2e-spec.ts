@@ -91,11 +91,8 @@ describe('calls of models that proxies report', () => {
 
   const withModel = async (): Promise<TestUser> => {
     const made = await app.createUser();
-    await request(app.url)
-      .post('/api/settings')
-      .set(made.headers)
-      .send({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-abcdefghijklmnop0123456789' })
-      .expect(200);
+    const model = { llm_model: 'openai/gpt-4o', llm_api_key: 'sk-abcdefghijklmnop0123456789' };
+    await new StartsClient(app, made).settings(model);
     return made;
   };
 
@@ -170,11 +167,7 @@ describe('calls of models that proxies report', () => {
   });
 
   it('end the run of an agent that has spent its budget, whatever it counts itself', async () => {
-    await request(app.url)
-      .post('/api/settings')
-      .set(user.headers)
-      .send({ max_budget_per_task: 4 })
-      .expect(200);
+    await starts.settings({ max_budget_per_task: 4 });
     // Works until it is told to pause, and counts nothing.
     ({ id, sandbox } = await start('step'));
     await until(async () => {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { beforeAll, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
 import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
 import { Clock } from '@slipway/common/clock.js';
@@ -20,7 +20,7 @@ import { runningSandbox } from '../support/running-sandbox.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
-import { createTestDatabase, execute, type TestDatabase } from '../support/test-database.js';
+import { createTestDatabase, execute } from '../support/test-database.js';
 import { untilBlocked } from '../support/until-blocked.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -256,80 +256,55 @@ describe('a sandbox whose credentials stay outside', () => {
   });
 });
 
-describe('where nothing says where credentials are', () => {
+it('where nothing says where credentials are, each start goes by what its replica finds on the machine, and no sandbox that runs is touched', async () => {
   const machine = new ScriptedSandboxBackend();
-  /** Nothing is in the way to hosts. */
-  const direct = { HTTPS_PROXY: '' };
+  const database = await createTestDatabase();
   const services: TestApp[] = [];
-  let database: TestDatabase;
-  let mine: SandboxesClient;
-
-  /** A replica of the machine, by what it finds there. */
-  const serve = async (obstacle: string | null): Promise<TestApp> => {
+  let mine: SandboxesClient | undefined;
+  const serve = async (obstacle: string | null): Promise<SandboxesClient> => {
     const sandboxBackend = Object.create(machine, { proxyObstacle: { value: () => obstacle } });
-    const service = await createTestApp(direct, database.url, { sandboxBackend });
+    // Nothing is in the way to hosts.
+    const service = await createTestApp({ HTTPS_PROXY: '' }, database.url, { sandboxBackend });
     services.push(service);
     mine = new SandboxesClient(service.url, mine?.user ?? (await service.createUser()));
-    return service;
+    return mine;
+  };
+  const stop = async (): Promise<void> => {
+    await Promise.all(services.splice(0).map((service) => service.close()));
   };
   const isOutside = (id: string): boolean => machine.box(id).launch.egress !== undefined;
-  const again = async (id: string): Promise<boolean> => {
-    await mine.restart(id);
-    return isOutside(id);
-  };
-
-  beforeAll(async () => {
-    database = await createTestDatabase();
-  });
-
-  afterEach(async () => {
-    await Promise.all(services.splice(0).map((service) => service.close()));
-  });
-
-  afterAll(async () => {
-    await machine.close();
-    await database.drop();
-  });
-
-  it('an upgrade leaves sandboxes that run as they are until their next start, and so does a replica that found otherwise', async () => {
-    const before = await serve('no proxy there');
-    const { id } = await mine.running();
-    expect(isOutside(id)).toBe(false);
-    await before.close();
-    services.length = 0;
-    const after = await serve(null);
-    await after.app.get(SandboxReconciler, { strict: false }).now();
-    expect(await mine.get(id)).toMatchObject({ status: 'RUNNING' });
-    expect([machine.box(id).starts, isOutside((await mine.running()).id)]).toEqual([1, true]);
-    expect(await again(id)).toBe(true);
-    await serve('no proxy here');
-    for (const { app } of services) {
-      await app.get(SandboxReconciler, { strict: false }).now();
-    }
-    expect([await mine.get(id), machine.box(id).starts]).toMatchObject([{ status: 'RUNNING' }, 2]);
-  });
-
-  it.each([
-    ['outside', 'inside', null, 'no proxy here'],
-    ['inside', 'outside', 'no proxy here', null],
-  ])(
-    'a first start that was interrupted %s is begun anew %s by a replica that has found otherwise',
-    async (_, _other, first, second) => {
-      const one = await serve(first);
-      const { id } = await mine.running();
-      expect(isOutside(id)).toBe(first === null);
-      await one.close();
-      services.length = 0;
-      // As if that replica had been killed before it saw an answer.
-      await execute(
-        database.url,
-        `UPDATE sandboxes SET status = 'STARTING', generation = 0, attempts = 1, address = NULL, due_at = created_at,
+  /** As if its replica had been killed before it saw an answer. */
+  const interrupt = (id: string): Promise<unknown> =>
+    execute(
+      database.url,
+      `UPDATE sandboxes SET status = 'STARTING', generation = 0, attempts = 1, address = NULL, due_at = created_at,
          lease_owner = 'dead', lease_until = created_at
        WHERE id = '${id}'`,
-      );
-      await serve(second);
-      await mine.reach(id, 'RUNNING');
-      expect([isOutside(id), machine.box(id).starts]).toEqual([second === null, 2]);
-    },
-  );
+    );
+  const reconcile = async (): Promise<unknown> =>
+    Promise.all(services.map(({ app: each }) => each.get(SandboxReconciler, { strict: false }).now()));
+
+  const before = await serve('no proxy there');
+  const [{ id }, { id: begun }] = [await before.running(), await before.running()];
+  expect([isOutside(id), isOutside(begun)]).toEqual([false, false]);
+  await stop();
+  await interrupt(begun);
+  const after = await serve(null);
+  await reconcile();
+  expect([await after.get(id), machine.box(id).starts]).toMatchObject([{ status: 'RUNNING' }, 1]);
+  await after.reach(begun, 'RUNNING');
+  expect([isOutside(begun), machine.box(begun).starts]).toEqual([true, 2]);
+  await after.restart(id);
+  expect(isOutside(id)).toBe(true);
+
+  const other = await serve('no proxy here');
+  await reconcile();
+  expect([await other.get(id), machine.box(id).starts]).toMatchObject([{ status: 'RUNNING' }, 2]);
+  await stop();
+  await interrupt(begun);
+  await (await serve('no proxy here')).reach(begun, 'RUNNING');
+  expect([isOutside(begun), machine.box(begun).starts]).toEqual([false, 3]);
+  await stop();
+  await machine.close();
+  await database.drop();
 });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import request from 'supertest';
 import { decideEgress } from '@slipway/egress-proxy/decision.js';
 import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -37,7 +36,7 @@ describe('a sandbox with rules, whose credentials are outside', () => {
   const member = async (): Promise<TestUser> => {
     const user = await app.createUser();
     const settings = { llm_model: 'openai/m', llm_api_key: 'sk-abcdefghijklmnop' };
-    await request(app.url).post('/api/settings').set(user.headers).send(settings).expect(200);
+    await new StartsClient(app, user).settings(settings);
     await storeProviderToken(app, user, 'github', TOKEN);
     return user;
   };

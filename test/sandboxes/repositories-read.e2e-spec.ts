@@ -39,9 +39,8 @@ describe('other repositories that a sandbox may read', () => {
     github.now = () => app.clock.now();
   });
 
-  const settings = async (user: TestUser, members: object): Promise<void> => {
-    await request(app.url).post('/api/settings').set(user.headers).send(members).expect(200);
-  };
+  const settings = (user: TestUser, members: object): Promise<void> =>
+    new StartsClient(app, user).settings(members);
   const member = async (): Promise<TestUser> => {
     const user = await app.createUser();
     await settings(user, { llm_model: 'openai/m', llm_api_key: 'sk-abcdefghijklmnop' });

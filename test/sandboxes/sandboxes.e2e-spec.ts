@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { encodePageId } from '@slipway/api/pagination/page.js';
 import { IdempotencyService } from '../../src/v1/idempotency/idempotency.service.js';
 import type { SandboxPageDto, SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
@@ -87,29 +86,17 @@ describe('/api/v1/sandboxes', () => {
       });
     });
 
-    it.each([
-      ['nothing', '', undefined],
-      ['a query', '?sandbox_spec_id=slipway', undefined],
-      ['a body', '', { sandbox_spec_id: 'slipway' }],
-      ['an empty body', '', {}],
-      ['null', '', { sandbox_spec_id: null }],
-    ])('takes %s', async (_name, path, body) => {
-      const gate = Promise.withResolvers<void>();
-      backend.script.gate = gate.promise;
-      const response = await me.call('POST', path, { body });
-      backend.script.gate = null;
-      gate.resolve();
-
-      expect(response.status).toBe(200);
-      expect(response.body).toMatchObject({ sandbox_spec_id: 'slipway', status: 'STARTING' });
-    });
-
-    it.each([
-      ['?sandbox_spec_id=none', undefined, 404],
-      ['', { sandbox_spec_id: 'none' }, 404],
-      ['', [], 422],
-    ])('refuses %s %j', async (path, body, status) => {
-      expect((await me.call('POST', path, { body })).status).toBe(status);
+    it('takes the specification from the query or the body, and refuses one that is not there', async () => {
+      for (const [path, body] of [
+        ['?sandbox_spec_id=second', undefined],
+        ['', { sandbox_spec_id: 'second' }],
+      ] as const) {
+        expect(await me.call('POST', path, { body })).toMatchObject({
+          status: 200,
+          body: { sandbox_spec_id: 'second' },
+        });
+      }
+      expect((await me.call('POST', '?sandbox_spec_id=none')).status).toBe(404);
     });
 
     it('gives a stock agent server a secret for its files, which a resume does not change', async () => {
@@ -166,13 +153,6 @@ describe('/api/v1/sandboxes', () => {
   describe('Idempotency-Key', () => {
     const once = (client: SandboxesClient, key: string, path = '') =>
       client.call<SandboxDto>('POST', path, { headers: { 'Idempotency-Key': key } });
-
-    it.each(['', 'two words', 'x'.repeat(256), 'é'])('refuses %j', async (key) => {
-      const { status, body } = await once(me, key);
-
-      expect(status).toBe(422);
-      expect(body).toMatchObject({ detail: [{ loc: ['header', 'Idempotency-Key'], type: 'value_error' }] });
-    });
 
     it('refuses another request under the same key', async () => {
       await once(me, 'other');
@@ -292,11 +272,6 @@ describe('/api/v1/sandboxes', () => {
       );
 
       expect(body.map((each) => each?.id ?? null)).toEqual([null, mine.id, null, null]);
-    });
-
-    it('refuses the id of a page that begins at no time', async () => {
-      const pageId = encodePageId('sandboxes', '2026-02-30T09:30:00.123456Z abc');
-      expect((await me.call('GET', `/search?page_id=${pageId}`)).status).toBe(422);
     });
   });
 

@@ -53,10 +53,8 @@ async function ready(of = app): Promise<string[]> {
 
 describe('warm sandboxes', () => {
   const machine = new ScriptedSandboxBackend();
-  const shared = useTestApp(
-    { ...CALLBACK, SANDBOX_WARM: '2', MAX_RUNNING_SANDBOXES: '2' },
-    { sandboxBackend: machine },
-  );
+  const ENVIRONMENT = { ...CALLBACK, SANDBOX_WARM: '2', MAX_RUNNING_SANDBOXES: '2' };
+  const shared = useTestApp(ENVIRONMENT, { sandboxBackend: machine });
 
   beforeEach(async () => {
     [app, backend] = [shared, machine];
@@ -157,6 +155,52 @@ describe('warm sandboxes', () => {
     expect(await app.app.get(WarmSandboxRepository).exists('lost')).toBe(false);
   });
 
+  it('are never more than they should be, and are handed out once, however many replicas keep them', async () => {
+    const replica = await createTestApp(ENVIRONMENT, app.databaseUrl, { sandboxBackend: machine });
+    try {
+      await me.running();
+      await me.running();
+      await Promise.all([app, replica].map(async (each) => await kept(each)));
+      const warm = await two();
+      expect([...backend.boxes.values()].filter(({ assigned, server }) => server && !assigned)).toHaveLength(
+        2,
+      );
+      const created = Array.from({ length: 6 }, async (_none, index) => {
+        const client = new SandboxesClient([app, replica][index % 2]?.url ?? '', await app.createUser());
+        const { id } = await client.create();
+        await client.reach(id, 'RUNNING');
+        return id;
+      });
+      const ids = await Promise.all(created);
+      expect(new Set(ids).size).toBe(6);
+      expect(ids).toEqual(expect.arrayContaining(warm));
+      expect(ids.map((id) => backend.box(id).starts)).toEqual(ids.map(() => 1));
+    } finally {
+      await replica.close();
+    }
+  });
+
+  it('are tried again later and later when they end or cannot be started, and hold up nobody', async () => {
+    const warm = await two();
+    app.clock.stop();
+    for (const id of warm) {
+      await backend.end(id, { code: 1, signal: null, outOfMemory: false });
+    }
+    const starts = (): number => backend.calls.filter((call) => call.startsWith('warm')).length;
+    const before = starts();
+    backend.script.failure = 'There is no room.';
+    expect([await kept(), starts()]).toEqual([[], before]);
+    app.clock.advance(4_000);
+    await until(async () => (await kept()).length === 0 && starts() > before);
+    const failed = starts();
+    app.clock.advance(4_000);
+    expect([await kept(), starts()]).toEqual([[], failed]);
+    backend.script.failure = null;
+    expect(backend.callsOf((await me.running()).id)).toEqual(['start']);
+    await two();
+    app.clock.resume();
+  });
+
   it('are neither idle nor orphans, however long they wait', async () => {
     const warm = await two();
     for (const id of warm) {
@@ -246,34 +290,6 @@ describe('warm sandboxes of one service after another', () => {
     await database.drop();
   });
 
-  it('are never more than they should be, and are handed out once, however many replicas keep them', async () => {
-    const environment = { SANDBOX_WARM: '3', MAX_RUNNING_SANDBOXES: '20' };
-    app = await open(environment);
-    const others = await Promise.all([open(environment), open(environment)]);
-    try {
-      const replicas = [app, ...others];
-      await Promise.all(replicas.map(async (each) => await kept(each)));
-      const warm = await ready();
-      expect(warm).toHaveLength(3);
-      expect(backend.boxes.size).toBe(3);
-      const clients = await Promise.all(
-        replicas.map(async ({ url }) => new SandboxesClient(url, await app.createUser())),
-      );
-      const created = await Promise.all(
-        Array.from({ length: 12 }, async (_none, index) => await clients[index % 3]?.create()),
-      );
-      const ids = created.map((each) => each?.id ?? '');
-      expect(new Set(ids).size).toBe(12);
-      expect(ids.filter((id) => warm.includes(id)).toSorted()).toEqual(warm);
-      for (const [index, id] of ids.entries()) {
-        await clients[index % 3]?.reach(id, 'RUNNING');
-        expect(backend.callsOf(id)).toEqual(warm.includes(id) ? ['warm', 'start'] : ['start']);
-      }
-    } finally {
-      await Promise.all(others.map((each) => each.close()));
-    }
-  });
-
   it('are finished by the next process when theirs dies while it starts them', async () => {
     const gate = Promise.withResolvers<void>();
     backend.script.gate = gate.promise;
@@ -291,118 +307,81 @@ describe('warm sandboxes of one service after another', () => {
     expect(await start({ SANDBOX_WARM: '1' })).toEqual([id]);
   });
 
-  it('are kept over a restart of the service, and removed when their number shrinks', async () => {
+  it('are kept over a restart, replaced where something else would be started now, and removed when their number shrinks', async () => {
     const warm = await start({ SANDBOX_WARM: '3' });
-    const two = await restart({ SANDBOX_WARM: '2' });
+    const two = await restart();
     expect(two).toHaveLength(2);
     expect(warm).toEqual(expect.arrayContaining(two));
     expect([...backend.boxes.keys()].toSorted()).toEqual(two);
-    const { id } = await me.running();
-    expect(two).toContain(id);
-    expect(backend.callsOf(id)).toEqual(['warm', 'start']);
-    expect(await restart({ SANDBOX_WARM: '0' })).toEqual([]);
-    expect([...backend.boxes.keys()]).toEqual([id]);
-  });
 
-  it('are replaced when something else would be started now', async () => {
-    const warm = await start();
-    const changed = { SANDBOX_CALLBACK_URL: 'http://127.0.0.1:10' };
     // At first beside the new ones: another replica may still hand them out.
-    expect(await restart(changed)).toHaveLength(4);
+    const callback = { SANDBOX_CALLBACK_URL: 'http://127.0.0.1:10' };
+    expect(await restart(callback)).toHaveLength(4);
     app.clock.advance(60_000);
     const now = await kept();
     expect(now).toHaveLength(2);
-    expect(now.filter((id) => warm.includes(id))).toEqual([]);
+    expect(now.filter((id) => two.includes(id))).toEqual([]);
     expect([...backend.boxes.keys()].toSorted()).toEqual(now);
-    const { id } = await me.running();
-    expect(backend.box(id).launch.callbackUrl).toContain(':10/');
-  });
+    const claimed = [(await me.running()).id];
+    expect(backend.box(claimed[0] ?? '').launch.callbackUrl).toContain(':10/');
 
-  it('are what a user with rules gets too, where the operator has some', async () => {
-    const [warm = ''] = await start({
-      SANDBOX_WARM: '1',
+    const outside = { ...callback, SANDBOX_CREDENTIALS: 'outside' };
+    const ruled = {
+      ...outside,
+      SANDBOX_EGRESS_PORT: '3181',
       SANDBOX_EGRESS: '{"allow":[{"host":"a.example","methods":["GET"]}]}',
-    });
-    expect(backend.box(warm).launch.egress).toMatchObject({ isOnlyWay: true });
-    const client = new StartsClient(app, me.user);
-    await client.settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
-    expect((await client.start({ egress: { allow: ['b.example'] } })).sandboxId).toBe(warm);
-    const { layers } = await egressPolicy(app, backend, warm);
-    expect(layers.map(({ allow }) => allow[0]?.host)).toEqual(['a.example', 'b.example']);
-  });
-
-  it('are replaced where their way out would be another one now', async () => {
-    const outside = { SANDBOX_CREDENTIALS: 'outside' };
-    const changes: Record<string, string>[] = [
-      outside,
-      { ...outside, SANDBOX_EGRESS_PORT: '3181' },
-      { ...outside, SANDBOX_EGRESS: '{}' },
-    ];
-    await start({ SANDBOX_WARM: '1' });
-    for (const changed of changes) {
+    };
+    for (const changed of [outside, { ...outside, SANDBOX_EGRESS_PORT: '3181' }, ruled]) {
       // The one that takes the place of the claimed one is made aside.
       await kept();
-      const before = new Set(backend.boxes.keys());
-      await restart({ SANDBOX_WARM: '1', ...changed });
-      const added = [...backend.boxes.keys()].filter((id) => !before.has(id));
-      expect((await me.running()).id).toBe(added[0]);
+      const known = new Set(backend.boxes.keys());
+      await restart(changed);
+      const { id } = await me.running();
+      expect(known).not.toContain(id);
+      expect(backend.callsOf(id)).toEqual(['warm', 'start']);
+      claimed.push(id);
     }
+
+    // A user with rules gets one too, where the operator has some.
+    const ways = (await kept()).map((id) => backend.box(id).launch.egress);
+    expect(ways).toContainEqual(expect.objectContaining({ isOnlyWay: true }));
+    const client = new StartsClient(app, me.user);
+    await client.settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
+    const { sandboxId } = await client.start({ egress: { allow: ['b.example'] } });
+    expect(backend.callsOf(sandboxId)[0]).toBe('warm');
+    const { layers } = await egressPolicy(app, backend, sandboxId);
+    expect(layers.map(({ allow }) => allow[0]?.host)).toEqual(['a.example', 'b.example']);
+    claimed.push(sandboxId);
+
+    expect(await restart({ SANDBOX_WARM: '0' })).toEqual([]);
+    expect([...backend.boxes.keys()].toSorted()).toEqual(claimed.toSorted());
   });
 
-  it.each([
-    ['the next worker', 1],
-    ['the first worker, at its second attempt', 0],
-  ])(
-    'that were claimed end, if their way out would be another one by then, by %s',
-    async (_who, attempts) => {
-      const [warm = ''] = await start({ SANDBOX_WARM: '1', SANDBOX_CREDENTIALS: 'outside' });
-      const gate = Promise.withResolvers<void>();
-      backend.script.gate = gate.promise;
-      expect((await me.create()).id).toBe(warm);
-      await until(() => backend.callsOf(warm).includes('start'));
-      const { user } = me;
-      await app.close();
-      await execute(database.url, `UPDATE sandboxes SET attempts = ${attempts}`);
-      backend.script.gate = null;
-      const pauses = jest
-        .spyOn(backend, 'pause')
-        .mockRejectedValueOnce(new SandboxBackendUnavailableError('It is away.'));
-      app = await open({ SANDBOX_CREDENTIALS: 'inside' });
-      const released = 'SELECT FROM sandboxes WHERE lease_owner IS NULL';
-      await until(
-        async () =>
-          pauses.mock.calls.length > 0 && (await app.dataSource.query<unknown[]>(released)).length === 1,
-      );
-      app.clock.advance(5_000);
-      await app.app.get(SandboxWorker).now();
-      await new SandboxesClient(app.url, user).reach(warm, 'RUNNING');
-      expect(backend.callsOf(warm)).toEqual(['warm', 'start', 'pause', 'pause', 'resume']);
-      expect(backend.box(warm).launch.egress).toBeUndefined();
-    },
-  );
-
-  it('are tried again later and later when they cannot be started or end, and hold up nobody', async () => {
-    backend.script.failure = 'There is no room.';
-    expect(await start({ SANDBOX_WARM: '1' })).toEqual([]);
-    app.clock.stop();
-    expect(backend.calls.filter((call) => call.startsWith('warm'))).toHaveLength(1);
-    backend.script.failure = null;
-    expect(await kept()).toEqual([]);
-    expect(backend.callsOf((await me.running()).id)).toEqual(['start']);
-    app.clock.advance(2_000);
-    expect(await kept()).toHaveLength(1);
-
-    // One that was of use ends the series.
-    await me.running();
-    let [id = ''] = await kept();
-    for (const seconds of [2, 4, 8]) {
-      await backend.end(id, { code: 1, signal: null, outOfMemory: false });
-      expect(await kept()).toEqual([]);
-      app.clock.advance(seconds * 500);
-      expect(await kept()).toEqual([]);
-      app.clock.advance(seconds * 500);
-      [id = ''] = await kept();
-      expect(id).not.toBe('');
+  it('that were claimed end, if their way out would be another one by then, at whichever attempt', async () => {
+    const warm = await start({ SANDBOX_CREDENTIALS: 'outside' });
+    const gate = Promise.withResolvers<void>();
+    backend.script.gate = gate.promise;
+    expect([(await me.create()).id, (await me.create()).id].toSorted()).toEqual(warm);
+    await until(() => warm.every((id) => backend.callsOf(id).includes('start')));
+    const { user } = me;
+    await app.close();
+    const attempts = `CASE WHEN id = '${warm[0]}' THEN 1 ELSE 0 END`;
+    await execute(database.url, `UPDATE sandboxes SET attempts = ${attempts}`);
+    backend.script.gate = null;
+    const away = new SandboxBackendUnavailableError('It is away.');
+    const pauses = jest.spyOn(backend, 'pause').mockRejectedValueOnce(away).mockRejectedValueOnce(away);
+    app = await open({ SANDBOX_CREDENTIALS: 'inside' });
+    const released = 'SELECT FROM sandboxes WHERE lease_owner IS NULL';
+    await until(
+      async () =>
+        pauses.mock.calls.length > 1 && (await app.dataSource.query<unknown[]>(released)).length === 2,
+    );
+    app.clock.advance(5_000);
+    await app.app.get(SandboxWorker).now();
+    for (const id of warm) {
+      await new SandboxesClient(app.url, user).reach(id, 'RUNNING');
+      expect(backend.callsOf(id)).toEqual(['warm', 'start', 'pause', 'pause', 'resume']);
+      expect(backend.box(id).launch.egress).toBeUndefined();
     }
   });
 

@@ -24,7 +24,6 @@ interface Place {
   environment: Record<string, string>;
   /** How the program of the proxy is known by its environment. */
   listen: string;
-  node: string;
   close(): Promise<void>;
 }
 
@@ -37,7 +36,7 @@ const PLACES: { name: string; isHere: boolean; make: (proxyPort: number) => Prom
       const listen = `127.0.0.1:${port}`;
       const { backend } = harness;
       const close = async (): Promise<void> => await harness.close();
-      return { backend, close, environment: { ALLOW_UNSANDBOXED: 'true' }, listen, node: process.execPath };
+      return { backend, close, environment: { ALLOW_UNSANDBOXED: 'true' }, listen };
     },
   },
   {
@@ -54,7 +53,6 @@ const PLACES: { name: string; isHere: boolean; make: (proxyPort: number) => Prom
           HOST: '0.0.0.0',
         },
         listen: `unix:${harness.socketFolder}/`,
-        node: 'node',
       };
     },
   },
@@ -128,14 +126,6 @@ describeEach('whose user has rules about what it may reach', (make) => {
     expect(refused).toMatch(/ 403$/);
     expect(await curl('-D - http://other.example/')).toContain('X-Slipway-Egress: denied; reason=rule');
     expect(await curl('https://other.example/')).toMatch(/CONNECT tunnel failed, response 403/);
-  });
-
-  it('reaches it by the fetch of Node.js, as our own agent does', async () => {
-    const script = `fetch('http://${allowed}/').then((answer) => answer.text()).then(console.log)`;
-    expect(await inside.run(`${place.node} -e "${script}"`)).toMatchObject({
-      stdout: 'reached\n',
-      exitCode: 0,
-    });
   });
 
   it('reaches the service, by the address that it was told', async () => {

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { get } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { WebSocket } from 'ws';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import {
@@ -37,25 +36,6 @@ describe('sandboxes as processes', () => {
     }
     return new SandboxClient(target.address, target.sessionKey);
   }
-
-  it('are reached at a port that the service holds, WebSockets included', async () => {
-    const running = await me.running();
-    const url = jsonText(jsonList(running, 'exposed_urls')[0], 'url') ?? '';
-    const key = running.session_api_key ?? '';
-
-    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    const response = await fetch(`${url}/api/tools`, { headers: { 'X-Session-API-Key': key } });
-    expect(jsonList(await response.json())).toContain('terminal');
-    const socket = new WebSocket(
-      `${url.replace('http', 'ws')}/sockets/bash-events?session_api_key=${encodeURIComponent(key)}`,
-    );
-    await once(socket, 'open');
-    socket.ping('beat');
-    const [data] = await once(socket, 'pong');
-    expect(String(data)).toBe('beat');
-    socket.terminate();
-    await me.remove(running.id);
-  });
 
   it('show what runs in them at an address that stays the same', async () => {
     const { id } = await me.running();

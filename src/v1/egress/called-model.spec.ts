@@ -30,8 +30,3 @@ it.each<
 ])('the model of a call is %s', (_what, [model, asked, answeredBy], name, priced) => {
   expect(calledModel({ model, asked, answeredBy })).toEqual({ name, priced });
 });
-
-it('is cut between characters where its name is long', () => {
-  const asked = `${'m'.repeat(199)}\u{1f600}`;
-  expect(calledModel({ model: null, asked, answeredBy: null }).name).toBe(`${'m'.repeat(199)}\ufffd`);
-});

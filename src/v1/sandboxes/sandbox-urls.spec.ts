@@ -46,9 +46,35 @@ function urls(environment: Record<string, string>): SandboxUrls {
   return new SandboxUrls(config, new ServiceAddress(new HttpAdapterHost(), config));
 }
 
+const LOCAL = { PUBLIC_URL: 'http://localhost:3000' };
+const PUBLIC = { PUBLIC_URL: 'https://slipway.example.com' };
+
+describe('the addresses of ports', () => {
+  it.each([
+    ['on loopback', LOCAL, 'http://app-1-5zbr.localhost:3000/'],
+    [
+      'below the configured one',
+      { ...PUBLIC, SANDBOX_PORTS_URL: 'https://apps.example.com' },
+      'https://app-1-5zbr.apps.example.com/',
+    ],
+    ['where no host name leads to the service: none', PUBLIC, undefined],
+  ])('%s', (_, environment, url) => {
+    expect(urls(environment).ports('Ab1', { APP_1: 'x' })).toEqual(
+      url === undefined ? [] : [{ name: 'APP_1', url }],
+    );
+  });
+
+  it.each([
+    ['APP-1-5ZBR.localhost:9999', 'APP_1'],
+    ['app-1-5zbr.localhost.', 'APP_1'],
+    ['www.localhost', undefined],
+  ])('are known under the name %s', (host, name) => {
+    expect(urls(LOCAL).isPortHost(host)).toBe(true);
+    expect(urls(LOCAL).portOf(host)?.name).toBe(name);
+  });
+});
+
 describe('the address of an agent server', () => {
-  const LOCAL = { PUBLIC_URL: 'http://localhost:3000' };
-  const PUBLIC = { PUBLIC_URL: 'https://slipway.example.com' };
   const LABEL = toAgentServerLabel('Ab1');
 
   it.each([

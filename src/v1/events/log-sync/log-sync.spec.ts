@@ -51,36 +51,20 @@ describe('readLogAfter', () => {
     expect(ids).toEqual(['a', 'b']);
   });
 
-  it('ends when pages form a cycle', async () => {
-    const pages: unknown[] = [];
-    const alternating = async (pageId: string | undefined): Promise<EventPage> => ({
+  it.each<[string, (pageId: string | undefined, asked: number) => string, number]>([
+    ['form a cycle', (pageId) => (pageId === 'a' ? 'b' : 'a'), 3],
+    ['are one and the same', () => 'a', 2],
+    ['are always others, and none holds an event', (_pageId, asked) => String(asked), 101],
+  ])('ends when the pages of a server %s', async (_how, next, most) => {
+    const asked: (string | undefined)[] = [];
+    const empty = async (pageId: string | undefined): Promise<EventPage> => ({
       items: [],
-      next_page_id: pageId === 'a' ? 'b' : 'a',
+      next_page_id: next(pageId, asked.push(pageId)),
     });
-    for await (const page of readLogAfter(alternating, null)) {
-      pages.push(page);
-    }
-
-    expect(pages).toHaveLength(3);
-  });
-
-  it('ends when a server names the same page again and again', async () => {
-    const pages: unknown[] = [];
-    const same = async (): Promise<EventPage> => ({ items: [], next_page_id: 'a' });
-    for await (const page of readLogAfter(same, null)) {
-      pages.push(page);
-    }
-
-    expect(pages).toHaveLength(2);
-  });
-
-  it('ends when a server always names another page, and none holds an event', async () => {
-    let requests = 0;
-    const empty = async (): Promise<EventPage> => ({ items: [], next_page_id: String((requests += 1)) });
     for await (const page of readLogAfter(empty, null)) {
       expect(page).toEqual([]);
     }
 
-    expect(requests).toBe(101);
+    expect(asked).toHaveLength(most);
   });
 });
