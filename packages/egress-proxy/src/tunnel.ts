@@ -182,12 +182,14 @@ export async function endForbidden({
   policies,
 }: Pick<ProxyParts, 'lasting' | 'policies'>): Promise<number> {
   const begun = performance.now();
-  const all = Array.from(lasting, async ({ credential, asked, isAllowedOnce, end }) => {
+  const all = Array.from(lasting, async (entry) => {
+    const { credential, asked, isAllowedOnce } = entry;
     const policy = await policies.policy(credential).catch((error: Error) => error);
     const isAnswered = !(policy instanceof Error);
     const decide = isAllowedOnce ? decideOnce : decideEgress;
-    if (isAnswered && (policy === null || !decide(policy, asked).isAllowed)) {
-      end();
+    // A request that has become a WebSocket meanwhile has an entry of its own.
+    if (lasting.has(entry) && isAnswered && (policy === null || !decide(policy, asked).isAllowed)) {
+      entry.end();
     }
   });
   // What takes long to learn of one sandbox must not keep those of others going.

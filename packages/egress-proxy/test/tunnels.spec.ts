@@ -317,6 +317,23 @@ describe('a tunnel that is passed through', () => {
     expect(await compared).toBe(0);
   });
 
+  it('is not ended as the request that it was when its rules were asked for', async () => {
+    const learnt = Promise.withResolvers<null>();
+    const policies = new PolicySource({ policy: async () => learnt.promise });
+    const end = jest.fn();
+    const asked = { target: target('https://api.example:443') };
+    const entry = { credential: CREDENTIAL, asked, isAllowedOnce: false, end };
+    const still = { ...entry, end: jest.fn() };
+    const lasting = new Set([entry, still]);
+    const compared = endForbidden({ policies, lasting });
+    lasting.delete(entry);
+    learnt.resolve(null);
+    await compared;
+
+    expect(still.end).toHaveBeenCalledTimes(1);
+    expect(end).not.toHaveBeenCalled();
+  });
+
   it('ends before its first byte', async () => {
     const host = await startSilentHost();
     const { socket } = await world.connect(`api.example:${host.port}`);
