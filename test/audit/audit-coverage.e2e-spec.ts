@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { operationsOf } from '@slipway/api/openapi/operations.js';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -11,7 +11,7 @@ describe('operations that change something', () => {
   let hosts: GitHosts;
   let app: TestApp;
   let audit: AuditClient;
-  let made: AuditedScene | null = null;
+  let scene: AuditedScene;
 
   beforeAll(async () => {
     hosts = await startGitHosts();
@@ -19,17 +19,15 @@ describe('operations that change something', () => {
     audit = new AuditClient(app);
   });
 
-  const sceneOf = async (isFresh: boolean): Promise<AuditedScene> => {
-    if (isFresh) {
-      await made?.agent.close();
-      made = null;
-    }
-    made ??= await AuditedScene.make(app, hosts);
-    return made;
-  };
+  beforeEach(async () => {
+    scene = await AuditedScene.make(app, hosts);
+  });
+
+  afterEach(async () => {
+    await scene.agent.close();
+  });
 
   afterAll(async () => {
-    await made?.agent.close();
     await app.close();
     await hosts.close();
   });
@@ -46,7 +44,6 @@ describe('operations that change something', () => {
     '%s leaves its entries, and changes nothing without',
     async (name) => {
       const operation = AUDITED_OPERATIONS[name];
-      const scene = await sceneOf(operation?.fresh === true);
       const sent = operation?.request(scene, app.admin) ?? { method: 'POST', path: '/' };
       const by = sent.as ?? scene.user;
 

@@ -14,17 +14,15 @@ interface Change {
   body?: (scene: AuditedScene) => object;
   /** Who sends it; by default the scene's user. */
   as?: (scene: AuditedScene, admin: TestUser) => SceneRequest['as'];
-  /** Whether the ones before have taken away, or set in motion, what it needs. */
-  fresh?: boolean;
   /** What others do while the request waits for it. */
   meanwhile?: (scene: AuditedScene) => Promise<void>;
 }
 
-const mcp = (name: string): object => ({
+const MCP = {
   sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: PLANTED.mcpKey }],
-  stdio_servers: [{ name, command: 'files', args: [], env: { TOKEN: PLANTED.mcpVariable } }],
+  stdio_servers: [{ name: 'files', command: 'files', args: [], env: { TOKEN: PLANTED.mcpVariable } }],
   shttp_servers: [],
-});
+};
 const START = { initial_message: { content: [{ text: PLANTED.message }] }, title: PLANTED.title };
 const REMOVED: AuditAction[] = ['conversation.delete', 'sandbox.delete'];
 const TOKENS_REMOVED: AuditAction[] = ['git_token.delete', 'git_token.delete', 'git_token.delete'];
@@ -37,13 +35,15 @@ const automation = ({ automationId }: AuditedScene): string => automationId;
 const source = ({ sourceId }: AuditedScene): string => sourceId;
 const endpoint = ({ endpointId }: AuditedScene): string => endpointId;
 
-/** Every operation of openapi.json that changes something, by its id; one after the other in a scene. */
+/** Every operation of openapi.json that changes something, by its id. */
 const CHANGES: Record<string, Change> = {
   store_provider_tokens_api_add_git_providers_post: {
     actions: ['git_token.store', 'mcp_servers.update'],
-    body: (scene) => ({ ...tokens(scene), mcp_config: mcp('first') }),
+    body: (scene) => ({ ...tokens(scene), mcp_config: MCP }),
   },
   store_provider_tokens_api_v1_secrets_git_providers_post: { actions: ['git_token.store'], body: tokens },
+  unset_provider_tokens_api_unset_provider_tokens_post: { actions: TOKENS_REMOVED },
+  unset_provider_tokens_api_v1_secrets_git_providers_delete: { actions: TOKENS_REMOVED },
   sign_in_with_key: { actions: ['session.create'], body: ({ user }) => ({ key: user.key }) },
   sign_in_with_code: { actions: ['session.create'], body: (scene) => ({ code: scene.newCode() }) },
   update_conversation_api_conversations__conversation_id__patch: {
@@ -51,11 +51,15 @@ const CHANGES: Record<string, Change> = {
     of: conversation,
     body: () => ({ title: PLANTED.title }),
   },
+  delete_conversation_api_conversations__conversation_id__delete: { actions: REMOVED, of: conversation },
   update_app_conversation: {
     actions: ['conversation.update'],
     of: conversation,
     body: () => ({ title: PLANTED.title, public: true }),
   },
+  delete_app_conversation: { actions: REMOVED, of: conversation },
+  start_app_conversation: { actions: ['conversation.start', 'sandbox.create'], body: () => START },
+  stream_app_conversation_start: { actions: ['conversation.start', 'sandbox.create'], body: () => START },
   pause_app_conversation: { actions: ['conversation.pause'], of: conversation },
   run_app_conversation: { actions: ['conversation.run'], of: conversation },
   respond_to_confirmation: {
@@ -73,6 +77,23 @@ const CHANGES: Record<string, Change> = {
     of: conversation,
     body: () => ({ model: 'second' }),
   },
+  open_pull_request: {
+    actions: ['conversation.open_pull_request'],
+    body: ({ conversationId: conversation_id }) => ({
+      conversation_id,
+      source_branch: 'fix/it',
+      target_branch: 'release',
+      title: PLANTED.title,
+      body: PLANTED.message,
+    }),
+    as: ({ sandboxKey }) => ({ headers: { 'X-Session-API-Key': sandboxKey } }),
+  },
+  open_conversation_pull_request: {
+    // Requested before the push, and done.
+    actions: ['conversation.open_pull_request', 'conversation.open_pull_request'],
+    of: conversation,
+    body: () => ({ source_branch: 'fix/it', target_branch: 'release' }),
+  },
   create_custom_secret_api_secrets_post: {
     actions: ['secret.create'],
     body: () => ({ name: 'SECOND', value: PLANTED.newSecret }),
@@ -80,8 +101,9 @@ const CHANGES: Record<string, Change> = {
   update_custom_secret_api_secrets__secret_id__put: {
     actions: ['secret.update'],
     of: deployToken,
-    body: () => ({ name: 'DEPLOY_TOKEN', description: PLANTED.description }),
+    body: () => ({ name: 'RENAMED', description: PLANTED.description }),
   },
+  delete_custom_secret_api_secrets__secret_id__delete: { actions: ['secret.delete'], of: deployToken },
   create_org_secret: {
     actions: ['secret.create'],
     body: () => ({ name: 'NEW_TOKEN', value: PLANTED.newSecret }),
@@ -91,13 +113,10 @@ const CHANGES: Record<string, Change> = {
     of: deployToken,
     body: () => ({ description: PLANTED.description }),
   },
-  activate_profile_api_v1_settings_profiles__name__activate_post: {
-    actions: ['settings.update', 'llm_profile.activate'],
-    of: fast,
-  },
+  delete_org_secret: { actions: ['secret.delete'], of: deployToken },
   update_org_defaults_settings: {
     actions: ['settings.update', 'mcp_servers.update'],
-    body: () => ({ language: 'fr', search_api_key: PLANTED.searchKey, mcp_config: mcp('second') }),
+    body: () => ({ language: 'de', search_api_key: PLANTED.searchKey, mcp_config: MCP }),
   },
   create_custom_secret_api_v1_secrets_post: {
     actions: ['secret.update'],
@@ -108,18 +127,29 @@ const CHANGES: Record<string, Change> = {
     of: deployToken,
     body: () => ({ name: 'DEPLOY_TOKEN', value: PLANTED.newSecret }),
   },
+  delete_custom_secret_api_v1_secrets__secret_id__delete: { actions: ['secret.delete'], of: deployToken },
   store_settings_api_settings_post: {
     actions: ['settings.update', 'mcp_servers.update'],
-    body: () => ({ language: 'de', search_api_key: PLANTED.searchKey, mcp_config: mcp('third') }),
+    body: () => ({ language: 'de', search_api_key: PLANTED.searchKey, mcp_config: MCP }),
   },
   store_settings_api_v1_settings_post: {
     actions: ['settings.update', 'settings.update'],
-    body: () => ({ agent_settings_diff: { llm: { base_url: `${PLANTED.baseUrl}/v2`, temperature: 0.5 } } }),
+    body: () => ({ agent_settings_diff: { llm: { base_url: PLANTED.baseUrl, temperature: 0.5 } } }),
   },
   save_profile_api_v1_settings_profiles__name__post: {
     actions: ['llm_profile.create'],
     of: () => 'second',
     body: () => ({ llm: { model: 'openai/second', api_key: PLANTED.profileKey } }),
+  },
+  delete_profile_api_v1_settings_profiles__name__delete: { actions: ['llm_profile.delete'], of: fast },
+  activate_profile_api_v1_settings_profiles__name__activate_post: {
+    actions: ['settings.update', 'llm_profile.activate'],
+    of: fast,
+  },
+  rename_profile_api_v1_settings_profiles__name__rename_post: {
+    actions: ['llm_profile.rename'],
+    of: fast,
+    body: () => ({ new_name: 'faster' }),
   },
   create_api_key: { actions: ['api_key.create'], body: () => ({ name: 'second' }) },
   decide_device_login: {
@@ -138,21 +168,39 @@ const CHANGES: Record<string, Change> = {
     body: () => ({ is_admin: true }),
     as: (_scene, admin) => admin,
   },
+  disable_user: { actions: ['user.disable'], of: ({ other }) => other.id, as: (_scene, admin) => admin },
+  enable_user: { actions: ['user.enable'], of: ({ disabledId }) => disabledId, as: (_scene, admin) => admin },
+  delete_user: { actions: ['user.delete'], of: ({ other }) => other.id, as: (_scene, admin) => admin },
   update_organization_member: {
     actions: ['user.set_role'],
     of: ({ other }) => other.id,
     body: () => ({ role: 'viewer' }),
     as: (_scene, admin) => admin,
   },
-  disable_user: { actions: ['user.disable'], of: ({ other }) => other.id, as: (_scene, admin) => admin },
-  enable_user: { actions: ['user.enable'], of: ({ disabledId }) => disabledId, as: (_scene, admin) => admin },
+  delete_organization_member: {
+    actions: ['user.delete'],
+    of: ({ other }) => other.id,
+    as: (_scene, admin) => admin,
+  },
+  stop_organization_conversation: {
+    actions: ['conversation.pause', 'conversation.take_over', 'sandbox.pause'],
+    of: conversation,
+    as: (_scene, admin) => admin,
+    meanwhile: (scene) => scene.finishPause(),
+  },
+  create_sandbox: { actions: ['sandbox.create'] },
+  pause_sandbox: { actions: ['sandbox.pause'], of: sandbox, meanwhile: (scene) => scene.finishPause() },
+  resume_sandbox: { actions: ['sandbox.resume'], of: ({ pausedId }) => pausedId },
   allow_egress_once: {
     actions: ['sandbox.egress_allow'],
     of: sandbox,
     body: () => ({ host: 'api.example.com', once: true }),
   },
+  delete_sandbox: { actions: ['sandbox.delete'], of: sandbox },
   create_automation: { actions: ['automation.create'], body: () => AUTOMATION },
   update_automation: { actions: ['automation.update'], of: automation, body: () => AUTOMATION },
+  delete_automation: { actions: ['automation.delete'], of: automation },
+  dispatch_automation: { actions: ['automation.dispatch'], of: automation },
   cancel_automation_run: { actions: ['automation.cancel_run'], of: ({ runId }) => runId },
   create_automation_webhook: {
     actions: ['automation_webhook.create'],
@@ -164,6 +212,7 @@ const CHANGES: Record<string, Change> = {
     body: () => ({ enabled: false }),
   },
   rotate_automation_webhook_secret: { actions: ['automation_webhook.rotate_secret'], of: source },
+  delete_automation_webhook: { actions: ['automation_webhook.delete'], of: source },
   create_webhook_endpoint: {
     actions: ['webhook_endpoint.create'],
     body: () => ({ url: PLANTED.webhookUrl }),
@@ -173,74 +222,13 @@ const CHANGES: Record<string, Change> = {
     of: endpoint,
     body: () => ({ url: `${PLANTED.webhookUrl}/second`, enabled: false }),
   },
+  delete_webhook_endpoint: { actions: ['webhook_endpoint.delete'], of: endpoint },
   rotate_webhook_secret: { actions: ['webhook_endpoint.rotate_secret'], of: endpoint },
   create_push_subscription: { actions: ['push_subscription.create'], body: ({ browser }) => browser },
-  delete_custom_secret_api_secrets__secret_id__delete: { actions: ['secret.delete'], of: deployToken },
-  delete_automation_webhook: { actions: ['automation_webhook.delete'], of: source },
-  delete_automation: { actions: ['automation.delete'], of: automation },
-  delete_webhook_endpoint: { actions: ['webhook_endpoint.delete'], of: endpoint },
-  open_pull_request: {
-    actions: ['conversation.open_pull_request'],
-    body: ({ conversationId: conversation_id }) => ({
-      conversation_id,
-      source_branch: 'fix/it',
-      target_branch: 'release',
-      title: PLANTED.title,
-      body: PLANTED.message,
-    }),
-    as: ({ sandboxKey }) => ({ headers: { 'X-Session-API-Key': sandboxKey } }),
-  },
   delete_push_subscription: {
     actions: ['push_subscription.delete'],
     body: () => ({ endpoint: PLANTED.pushUrl }),
   },
-  delete_user: { actions: ['user.delete'], of: ({ other }) => other.id, as: (_scene, admin) => admin },
-  unset_provider_tokens_api_unset_provider_tokens_post: { actions: TOKENS_REMOVED },
-  delete_conversation_api_conversations__conversation_id__delete: { actions: REMOVED, of: conversation },
-  delete_org_secret: { fresh: true, actions: ['secret.delete'], of: deployToken },
-  rename_profile_api_v1_settings_profiles__name__rename_post: {
-    actions: ['llm_profile.rename'],
-    of: fast,
-    body: () => ({ new_name: 'faster' }),
-  },
-  delete_organization_member: {
-    actions: ['user.delete'],
-    of: ({ other }) => other.id,
-    as: (_scene, admin) => admin,
-  },
-  unset_provider_tokens_api_v1_secrets_git_providers_delete: { actions: TOKENS_REMOVED },
-  delete_app_conversation: { actions: REMOVED, of: conversation },
-  dispatch_automation: { actions: ['automation.dispatch'], of: automation },
-  delete_custom_secret_api_v1_secrets__secret_id__delete: {
-    fresh: true,
-    actions: ['secret.delete'],
-    of: deployToken,
-  },
-  delete_profile_api_v1_settings_profiles__name__delete: { actions: ['llm_profile.delete'], of: fast },
-  stop_organization_conversation: {
-    actions: ['conversation.pause', 'conversation.take_over', 'sandbox.pause'],
-    of: conversation,
-    as: (_scene, admin) => admin,
-    meanwhile: (scene) => scene.finishPause(),
-  },
-  start_app_conversation: { actions: ['conversation.start', 'sandbox.create'], body: () => START },
-  pause_sandbox: {
-    fresh: true,
-    actions: ['sandbox.pause'],
-    of: sandbox,
-    meanwhile: (scene) => scene.finishPause(),
-  },
-  stream_app_conversation_start: { actions: ['conversation.start', 'sandbox.create'], body: () => START },
-  open_conversation_pull_request: {
-    fresh: true,
-    // Requested before the push, and done.
-    actions: ['conversation.open_pull_request', 'conversation.open_pull_request'],
-    of: conversation,
-    body: () => ({ source_branch: 'fix/it', target_branch: 'release' }),
-  },
-  resume_sandbox: { fresh: true, actions: ['sandbox.resume'], of: ({ pausedId }) => pausedId },
-  delete_sandbox: { fresh: true, actions: ['sandbox.delete'], of: sandbox },
-  create_sandbox: { actions: ['sandbox.create'] },
 };
 
 const { paths } = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../openapi.json'), 'utf8')) as {
@@ -258,7 +246,7 @@ const addresses = new Map(
  * Each of them with its request and the entries that this leaves. `audit-coverage.e2e-spec.ts` says what is missing.
  */
 export const AUDITED_OPERATIONS = Object.fromEntries(
-  Object.entries(CHANGES).map(([id, { actions, fresh = false, meanwhile, of, body, as }]) => {
+  Object.entries(CHANGES).map(([id, { actions, meanwhile, of, body, as }]) => {
     const request = (scene: AuditedScene, admin: TestUser): SceneRequest => {
       const { method = '', template: address = '' } = addresses.get(id) ?? {};
       return {
@@ -270,7 +258,7 @@ export const AUDITED_OPERATIONS = Object.fromEntries(
         ...(as && { as: as(scene, admin) }),
       };
     };
-    return [id, { actions, fresh, request, meanwhile }];
+    return [id, { actions, request, meanwhile }];
   }),
 );
 
