@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
@@ -254,6 +255,29 @@ describe('commands, files and git of the agent server', () => {
         { status: 'ADDED', path: 'untracked' },
       ]);
       expect((await ask('changes', '', '&ref=--help')).status).toBe(400);
+    });
+
+    it('lists no file whose content still arrives', async () => {
+      const boundary = 'x';
+      const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="late"\r\n\r\n`;
+      const end = `\r\n--${boundary}--\r\n`;
+      const body = new PassThrough();
+      const sent = server.client.fetch(`/api/file/upload?path=${path.join(repository, 'late')}`, {
+        method: 'POST',
+        headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+        body: Readable.toWeb(body),
+        duplex: 'half',
+      });
+      body.write(`${head}some of it`);
+      await until(async () => (await readdir(repository)).some((name) => name.startsWith('.upload-')));
+      const names = async () =>
+        jsonList((await ask('changes', '', '&ref=HEAD')).body).map((change) => jsonAt(change, 'path'));
+
+      expect(await names()).toEqual(['changed', 'untracked']);
+      body.end(end);
+      expect((await sent).status).toBe(200);
+      expect(await names()).toEqual(['changed', 'late', 'untracked']);
+      await rm(path.join(repository, 'late'));
     });
 
     it('shows both sides of a file', async () => {

@@ -18,6 +18,10 @@ const MAX_DIAGNOSIS = 1_000;
 const ENDED_EARLY = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE']);
 const NO_SPACE = /no space left on device|disk quota exceeded/i;
 
+const TEMPORARY = '.upload-';
+/** What a new content is called, beside the file that it replaces, until it is complete: a pattern of git's. */
+export const TEMPORARY_NAMES = `${TEMPORARY}????????-????-????-????-????????????`;
+
 const FAILURES = {
   outside: 'is not inside the workspace',
   missing: 'does not exist',
@@ -139,7 +143,7 @@ export class WorkspaceFiles {
     const absolute = resolvePath(this.#view.aliases ?? [], '/', file);
     // One entry more than is shown tells that there are more.
     const limits = [String(limit), String(MAX_ENTRIES + 1)];
-    const args = [name, absolute, rest, ...limits, `.upload-${randomUUID()}`, ...this.#roots];
+    const args = [name, absolute, rest, ...limits, `${TEMPORARY}${randomUUID()}`, ...this.#roots];
     const { child, stdout, stderr, exited, kill } = await startProcess(
       scriptInView(this.#view, FILE_SCRIPT, args),
       content === null ? ['ignore', 'pipe', 'pipe'] : ['pipe', 'pipe', 'pipe', 'pipe'],

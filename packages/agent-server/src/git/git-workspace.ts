@@ -1,6 +1,11 @@
 import path from 'node:path';
 import type { GitChange, GitCommit, GitCommitsPage, GitDiff } from '@slipway/agent-protocol/git.js';
-import { nullIf, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
+import {
+  nullIf,
+  TEMPORARY_NAMES,
+  WorkspaceFileError,
+  type WorkspaceFiles,
+} from '../files/workspace-files.js';
 import { HttpError } from '../http/http-error.js';
 import { commandOutput } from '../process-tree.js';
 import { scriptInView, type ToolView } from '../tool-view.js';
@@ -105,6 +110,7 @@ const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED'
 // Names are read in their quoted form, in which every byte of them arrives.
 const QUOTED = ['-c', 'core.quotePath=true'];
 const NAME_STATUS = [...QUOTED, 'diff', '--name-status', '--no-renames', '--no-ext-diff', '--relative'];
+const UNTRACKED = [...QUOTED, 'ls-files', '--others', '--exclude-standard', `--exclude=${TEMPORARY_NAMES}`];
 /** Fields of a commit, which have no control characters. */
 const COMMIT_FORMAT = '%H%x1f%h%x1f%an%x1f%aI%x1f%s';
 
@@ -261,7 +267,7 @@ export class GitWorkspace {
     const base = await this.#base(folder, ref);
     const [changed, untracked] = await Promise.all([
       runGit(this.#view, folder, [...NAME_STATUS, base, '--', '.']),
-      runGit(this.#view, folder, [...QUOTED, 'ls-files', '--others', '--exclude-standard', '--', '.']),
+      runGit(this.#view, folder, [...UNTRACKED, '--', '.']),
     ]);
     const added = required(untracked)
       .split('\n')
