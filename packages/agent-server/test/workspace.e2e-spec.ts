@@ -289,6 +289,18 @@ describe('commands, files and git of the agent server', () => {
       expect(behind).toMatchObject({ modified: 'new text' });
     });
 
+    it('shows no file as new whose earlier content git cannot read', async () => {
+      const broken = path.join(server.workspace, 'broken');
+      await mkdir(broken);
+      const commit = 'git init -q; seq 20000 > file; git add .; git commit -qm first; echo 1 > file';
+      const object = 'object=.git/objects/$(git rev-parse HEAD:file | sed "s,..,&/,")';
+      await shell(broken, `${commit}; ${object}; chmod u+w $object; truncate -s 1000 $object`);
+      const answer = await server.client.send('GET', `/api/git/diff?path=${broken}/file`);
+
+      expect(answer).toMatchObject({ status: 400, body: { detail: 'git cannot read this repository.' } });
+      await rm(broken, { recursive: true });
+    });
+
     it('shows the commits, and what one of them changed', async () => {
       const { body } = await ask('commits', '', '&limit=1');
       const id = { sha: expect.stringMatching(/^[0-9a-f]{40}$/), short_sha: expect.any(String) };

@@ -299,7 +299,7 @@ export class GitWorkspace {
     if (!(Number(size) <= MAX_DIFF_BYTES)) {
       throw new HttpError(400, TOO_LARGE);
     }
-    return await runGit(this.#view, folder, ['cat-file', 'blob', object], name);
+    return required(await runGit(this.#view, folder, ['cat-file', 'blob', object], name));
   }
 
   async #isRepository(folder: string): Promise<boolean> {
