@@ -70,9 +70,9 @@ export class AgentServerWatch {
       this.notify(() => this.report(frame));
       this.slowDown(frame.length);
     });
-    this.socket.on('ping', () => {
+    this.socket.on('ping', (data) => {
       if (this.socket.bufferedAmount < MAX_UNREAD_BYTES) {
-        this.socket.pong();
+        this.socket.pong(data);
       }
       this.slowDown(0);
     });
