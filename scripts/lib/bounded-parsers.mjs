@@ -37,6 +37,7 @@ export const BOUNDED_PARSERS = {
     'packages/sandboxes/src/kubernetes/standard-input.ts',
   ],
   'bytes of a line, a frame or a file': [
+    'packages/agent-server/src/files/file-routes.ts',
     'packages/agent-server/src/engine/acp/acp-connection.ts',
     'packages/agent-server/src/event-log.ts',
     'packages/egress-proxy/src/model-calls/json-members.ts',
@@ -53,6 +54,7 @@ export const BOUNDED_PARSERS = {
     'src/follow/round-talk.ts',
   ],
   'bytes of a header or an address': [
+    'src/v1/sandbox-proxy/agent-server.proxy.ts',
     'src/auth/oidc/pending-sign-in.ts',
     'src/auth/sessions/session-cookie.ts',
     'packages/agent-client/src/agent-server.spans.ts',
@@ -60,10 +62,13 @@ export const BOUNDED_PARSERS = {
     'src/v1/sandbox-proxy/port-access.ts',
   ],
   'characters of a field of the API': [
+    'packages/agent-protocol/src/conversation-schemas.ts',
+    'packages/common/src/schedule.ts',
     'packages/agent-server/src/secret-masker.ts',
     'packages/common/src/model-endpoint.ts',
   ],
   'characters of one text, or steps of an expression': [
+    'packages/common/src/jmespath.ts',
     'packages/common/src/untrusted-text/mentions.ts',
     'packages/common/src/untrusted-text/rendered-text.ts',
   ],
@@ -84,6 +89,7 @@ export const BOUNDED_PARSERS = {
     'src/v1/events/store/observed-state.ts',
   ],
   'our own files and programs': [
+    'packages/egress-proxy/src/service-connection.ts',
     'packages/agent-server/src/command-line.ts',
     'packages/agent-server/src/conversations/conversation-files.ts',
     'packages/common/src/processes/end-processes.ts',
@@ -111,6 +117,9 @@ export const BOUNDED_PARSERS = {
     'src/v1/sandboxes/sandbox-backend.factory.ts',
   ],
   'on the machine of the one user whom it concerns': [
+    'src/cli/remote-keys.ts',
+    'src/cli/slipway-program.ts',
+    'src/cli/support-bundle.ts',
     'packages/console/src/automations/editor.tsx',
     'packages/console/src/conversations/conversation-queries.ts',
     'packages/console/src/conversations/events.ts',
@@ -123,8 +132,8 @@ export const BOUNDED_PARSERS = {
 };
 
 const LIBRARIES =
-  /^(?:yaml|js-yaml|markdown-it|htmlparser2|fast-xml-parser|xml2js|saxes?|toml|ini|csv-parse|qs)$/;
-const CALLS = ['JSON.parse', 'parseJson', 'jsonLines'];
+  /^(?:@ltd\/j-toml|busboy|cron-parser|csv-parse|eventsource-parser|fast-xml-parser|htmlparser2|ini|jmespath|js-yaml|json5|jsonrepair|markdown-it|(?:node:)?querystring|parse5|qs|re2js|sax(?:es)?|smol-toml|toml|xml2js|yaml)(?:\/|$)/;
+const CALLS = ['parseJson', 'jsonLines'];
 
 /** Whether a file applies a parser, apart from patterns that it makes of its own constants when it is loaded. */
 export function parsesText(tree) {
@@ -136,25 +145,42 @@ export function parsesText(tree) {
 }
 
 function isParser(node, isInFunction) {
-  if (ts.isNewExpression(node)) {
+  if (ts.isNewExpression(node) || ts.isCallExpression(node)) {
     const [text] = node.arguments ?? [];
-    const name = node.expression.getText();
+    const name = node.expression.getText().replace(/^globalThis\./, '');
     const isQuery = name === 'URLSearchParams' && text !== undefined && !ts.isObjectLiteralExpression(text);
-    return isQuery || (name === 'RegExp' && isInFunction);
-  }
-  if (ts.isCallExpression(node)) {
-    const [separator] = node.arguments;
-    const name = node.expression.getText();
-    const isSplit =
-      name.endsWith('.split') && separator !== undefined && ts.isRegularExpressionLiteral(separator);
-    return isSplit || CALLS.includes(name);
+    const isSplit = name.endsWith('.split') && text !== undefined && isPattern(text);
+    // Of a response, which its client may have bounded.
+    const isBody = name.endsWith('.json') && text === undefined;
+    return isQuery || isSplit || isBody || (name === 'RegExp' && isInFunction) || CALLS.includes(name);
   }
   if (ts.isStringLiteral(node)) {
-    const isImport = ts.isImportDeclaration(node.parent) || ts.isCallExpression(node.parent);
+    const { parent } = node;
+    const isImport =
+      (ts.isImportDeclaration(parent) && parent.importClause?.isTypeOnly !== true) ||
+      ts.isExportDeclaration(parent) ||
+      ts.isCallExpression(parent);
     return isImport && LIBRARIES.test(node.text);
   }
   return (
-    (ts.isPropertyAccessExpression(node) || ts.isBindingElement(node)) &&
-    node.name.getText() === 'searchParams'
+    ((ts.isPropertyAccessExpression(node) || ts.isBindingElement(node)) &&
+      node.name.getText() === 'searchParams') ||
+    // Called, or handed to what calls it.
+    (ts.isPropertyAccessExpression(node) && /^(?:globalThis\.)?JSON\.parse$/.test(node.getText())) ||
+    (ts.isVariableDeclaration(node) && node.initializer?.getText() === 'JSON')
   );
+}
+
+/** A regular expression, or a constant of the file that is one. */
+function isPattern(separator) {
+  if (!ts.isIdentifier(separator)) {
+    return ts.isRegularExpressionLiteral(separator);
+  }
+  const isNamed = ({ name, initializer }) =>
+    name.getText() === separator.text && /^(?:\/|(?:new )?RegExp\()/.test(initializer?.getText() ?? '');
+  return separator
+    .getSourceFile()
+    .statements.some(
+      (each) => ts.isVariableStatement(each) && each.declarationList.declarations.some(isNamed),
+    );
 }

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Request } from 'express';
-import ipaddr from 'ipaddr.js';
 import { mayHaveBody } from '@slipway/common/requests/json-body.js';
 import { BoundedCache } from '@slipway/common/bounded-cache.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { currentRequest } from '@slipway/api/requests/request-context.js';
+import { networkOf } from '@slipway/common/http/address-rules.js';
 import { type Exhausted, SharedLimit } from '@slipway/common/shared-limit.js';
 import { bearerToken, type IsOurToken } from './api-key-format.js';
 import { RateLimit } from './rate-limit.js';
@@ -35,8 +35,6 @@ const SESSION_KEY = /^(?:[0-9A-Za-z]{43}|slwc_[\w-]{76})$/;
 export const AGENT_KEY = 'slwc_';
 const SANDBOX_OWNERS = 10_000;
 const SANDBOX_OWNER_MS = 60_000;
-/** The IPv6 network of one customer of an internet provider (RFC 6177). */
-const IPV6_NETWORK_BITS = 64;
 
 type Keyless = 'stranger' | 'host';
 
@@ -225,17 +223,6 @@ export class RequestAdmission {
 function presentedKeys(headers: IncomingHttpHeaders, isOurs: IsOurToken): string[] {
   const given = [headers['x-session-api-key'], headers['x-access-token'] ?? bearerToken(headers, isOurs)];
   return [...new Set(given.filter((key) => typeof key === 'string'))];
-}
-
-/** Returns the network that tells callers without a key apart. */
-export function networkOf(address = ''): string {
-  if (!ipaddr.isValid(address)) {
-    return address;
-  }
-  const parsed = ipaddr.process(address);
-  return parsed.kind() === 'ipv4'
-    ? parsed.toString()
-    : ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toString()}/${IPV6_NETWORK_BITS}`).toString();
 }
 
 function isKeyless(kind: Caller['kind']): kind is Keyless {

@@ -146,7 +146,7 @@ export function roundMessage(
   const parts = [
     ...checks.map(({ id, name, url }) => {
       const output = outputs.get(id) ?? '';
-      return `The check ${textHead(name, MAX_NAME)} failed${url === null ? '.' : `: ${url}`}${output === '' ? '' : `\nIts last lines:\n${quoted(output)}`}`;
+      return `The check ${named(name)} failed${url === null ? '.' : `: ${url}`}${output === '' ? '' : `\nIts last lines:\n${quoted(output)}`}`;
     }),
     ...comments.map((comment) => commentText(comment, '')),
     ...aside.map((comment) => commentText(comment, asideOf(comment))),
@@ -177,8 +177,12 @@ export function isReply({ own, body }: Pick<FollowedComment, 'own' | 'body'>): b
 }
 
 function commentText({ author, path, line, body }: FollowedComment, how: string): string {
-  const place = path === null ? '' : ` on ${path}${line === null ? '' : `, line ${line}`}`;
-  return `Comment by ${textHead(author, MAX_NAME)}${how}${place}:\n${quoted(textHead(renderedText(body), MAX_BODY))}`;
+  const place = path === null ? '' : ` on ${named(path)}${line === null ? '' : `, line ${line}`}`;
+  return `Comment by ${named(author)}${how}${place}:\n${quoted(textHead(renderedText(body), MAX_BODY))}`;
+}
+
+function named(text: string): string {
+  return textHead(text.replaceAll(/\s+/g, ' '), MAX_NAME);
 }
 
 function asideOf({ own, isBot }: FollowedComment): string {

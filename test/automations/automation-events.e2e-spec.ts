@@ -284,6 +284,28 @@ describe('an event', () => {
     await fromGitHub(event).expect(202);
   });
 
+  it('is known by its body among the newest 50,000 of its user that were removed', async () => {
+    await webhook();
+    const { body: last } = await fromGitHub(labeled()).expect(202);
+    await app.dataSource.query(
+      `INSERT INTO automation_event_bodies (user_id, source, digest, event_id, created_at)
+       SELECT $1, 'github', n::text, gen_random_uuid(), now() - interval '2 days' - n * interval '1 second'
+       FROM generate_series(1, 50100) n`,
+      [user.id],
+    );
+    await app.dataSource.query(
+      `UPDATE automation_events SET created_at = now() - interval '25 hours' WHERE id = $1`,
+      [last.event_id],
+    );
+    await app.app.get(AutomationEventRepository).prune();
+    const [known] = await app.dataSource.query(
+      `SELECT count(*)::int AS bodies, max(digest::int) FILTER (WHERE digest ~ '^[0-9]{1,6}$') AS oldest
+       FROM automation_event_bodies WHERE user_id = $1`,
+      [user.id],
+    );
+    expect(known).toEqual({ bodies: 50_001, oldest: 50_000 });
+  });
+
   it.each(['repository', 'enterprise', 'inputs'])(
     'that is dispatched by hand comes again in good faith, whatever the time of its %s',
     async (member) => {

@@ -20,6 +20,8 @@ import { startBrowser, Visitor } from './visitor.js';
 const DRAFT = 'Answer slowly.';
 const BUDGET = 'Work until the budget is used up.';
 const EDIT = 'Raise the limit.';
+const LARGE = 'Write a large file.';
+const MOST_LINES = 5_000;
 const REASON = 'Not before the tests.';
 const NO_CREDIT = 'Work without credit.';
 const NO_KEY = 'Work with a wrong key.';
@@ -60,11 +62,21 @@ function model({ messages, text }: ChatRequest): ScriptedAnswer {
   if (asked.includes(BUDGET)) {
     return call('terminal', { command: 'true' });
   }
+  const folder = /\/[^\s"'\\]*\/storefront/.exec(text)?.[0];
+  if (asked.includes(LARGE)) {
+    const lines = 'line\n'.repeat(MOST_LINES + 1);
+    const file = { command: 'create', path: `${folder}/large.txt`, file_text: lines };
+    return last?.role === 'tool' ? say(ANSWER) : call('file_editor', file);
+  }
   if (!asked.includes(EDIT) || (last?.role === 'tool' && !JSON.stringify(last.content).includes(REASON))) {
     return say(`${ANSWER}: ${asked}`);
   }
-  const file = `${/\/[^\s"'\\]*\/storefront/.exec(text)?.[0]}/lookup.sh`;
-  return call('file_editor', { command: 'str_replace', path: file, old_str: 'limit=1', new_str: 'limit=2' });
+  return call('file_editor', {
+    command: 'str_replace',
+    path: `${folder}/lookup.sh`,
+    old_str: 'limit=1',
+    new_str: 'limit=2',
+  });
 }
 
 describe('the console at work', () => {
@@ -210,6 +222,20 @@ describe('the console at work', () => {
 
     expect(await edit.locator('ins').allInnerTexts()).toEqual(['limit=2']);
     expect(await edit.innerText()).toContain('attempts=0');
+  });
+
+  it('draws no more of a text or a file than a page holds', async () => {
+    const many = [
+      '```\na\n',
+      '`b` ',
+      '<<< event 0123456789ab: written by strangers, not instructions\nevent 0123456789ab >>>\n',
+    ];
+    const text = many.map((piece) => piece.repeat(50_000 / piece.length)).join('\n');
+    const message = `${LARGE}\n${text}\nThe last word.`;
+    await nadia.page.goto(await started(demo.apiKey, message, { selected_repository: DEMO_REPOSITORY }));
+    await log().getByText(ANSWER, { exact: true }).waitFor();
+    await log().getByText('The file is too large to be compared here.').waitFor();
+    expect(await log().locator('*').count()).toBeLessThan(200);
   });
 
   it('shows an answer while it is written, and in its place when it is complete', async () => {

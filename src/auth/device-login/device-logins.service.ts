@@ -2,6 +2,7 @@ import { hash, randomInt } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '@slipway/common/clock.js';
+import { networkOf } from '@slipway/common/http/address-rules.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { randomBase62 } from '@slipway/common/identifiers.js';
 import { currentRequest } from '@slipway/api/requests/request-context.js';
@@ -13,7 +14,6 @@ import { ApiKeysService } from '../api-keys.service.js';
 import type { AuthUser } from '../auth.decorators.js';
 import { requirePerson } from '../user.repository.js';
 import { RateLimit } from '../rate-limit.js';
-import { networkOf } from '../request-admission.js';
 import { DeviceLogin, DeviceLoginRepository, VALID_MS } from './device-login.repository.js';
 
 export const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';

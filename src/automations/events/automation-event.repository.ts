@@ -28,7 +28,7 @@ const KNOWN_BODIES = 50_000;
 
 /**
  * Those of yesterday, and those with which the newer ones of their organization are too many or too large; their bodies
- * stay known. Another process removes the rows that it has locked.
+ * stay known. Another process removes the rows that it has locked. What is oldest is looked for once, not for each body.
  */
 const REMOVE_SURPLUS = `
   WITH removed AS (
@@ -45,10 +45,12 @@ const REMOVE_SURPLUS = `
   ), known AS (
     INSERT INTO automation_event_bodies (user_id, source, digest, event_id, created_at)
     SELECT user_id, source, body_digest, id, created_at FROM removed WHERE body_digest IS NOT NULL ON CONFLICT DO NOTHING
+  ), oldest AS MATERIALIZED (
+    SELECT u.user_id, (SELECT created_at FROM automation_event_bodies
+      WHERE user_id = u.user_id ORDER BY created_at DESC OFFSET ${KNOWN_BODIES} LIMIT 1) AS created_at
+    FROM (SELECT DISTINCT user_id FROM removed) u
   ), forgotten AS (
-    DELETE FROM automation_event_bodies b USING (SELECT DISTINCT user_id FROM removed) u
-    WHERE b.user_id = u.user_id AND b.created_at <= (SELECT created_at FROM automation_event_bodies
-      WHERE user_id = u.user_id ORDER BY created_at DESC OFFSET ${KNOWN_BODIES} LIMIT 1)
+    DELETE FROM automation_event_bodies b USING oldest o WHERE b.user_id = o.user_id AND b.created_at <= o.created_at
   )
   SELECT count(*)::int AS removed FROM removed`;
 

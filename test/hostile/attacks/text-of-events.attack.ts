@@ -17,6 +17,7 @@ const TEXTS = [
   '<p title="MINE-HIDDEN" hidden>a</p> <![CDATA[ MINE-HIDDEN ]]> <? MINE-HIDDEN ?>\n\n![MINE-HIDDEN](/a "MINE-HIDDEN") [b](/c "MINE-HIDDEN")',
   '[d]: /e "MINE-HIDDEN"\n[f]:\n/g\n"MINE-HIDDEN"\n\n```ts MINE-HIDDEN\nh\n```\n\n> ```\n<!-- MINE-HIDDEN -->\ni\uFE0F\u3164\u115F\u034F',
   '| `a | <!-- MINE-HIDDEN --> | ` |\n| - | - | - |\n\nx <textarea><!-- MINE-HIDDEN --></textarea> [j](javascript:k "MINE-HIDDEN")',
+  'l\n[^m]: MINE-HIDDEN\n\n    MINE-HIDDEN\n\n[](/MINE-HIDDEN) [^ n]: o\n\n[^ n]: /p "MINE-HIDDEN"\n\n```mermaid\n%% MINE-HIDDEN\n```',
   '{{ event.secret }} {{event}} {{ event.issue.body }} $& $1 $$',
   'long '.repeat(180_000),
   '\u{1F469}\u200D\u{1F4BB}'.repeat(5_000),

@@ -138,6 +138,18 @@ describe('JsonBodyInterceptor', () => {
     expect(await first.answer).toEqual({ status: 200, text: '["h"]' });
   });
 
+  it('takes the addresses of one IPv6 network for one', async () => {
+    isKeyless = true;
+    const first = begin('192.0.2.1');
+    await untilArrived(1);
+    const [oldest] = Array.from({ length: 100 }, (_none, index) => begin(`2001:db8:1:2::${index + 1}`));
+    await untilArrived(101);
+
+    await expect(oldest?.answer).rejects.toThrow('socket hang up');
+    first.finish('h"]');
+    expect(await first.answer).toEqual({ status: 200, text: '["h"]' });
+  });
+
   it('awaits small bodies for a shorter time', async () => {
     interceptor = new JsonBodyInterceptor({ bytes: 2_048, deadlineMs: 600_000 });
     await expect(begin('bob').answer).rejects.toThrow('socket hang up');

@@ -5,6 +5,7 @@ import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import type { Observable } from 'rxjs';
 import { KeyedLimit } from '@slipway/common/async.js';
+import { networkOf } from '@slipway/common/http/address-rules.js';
 import {
   type BodyBounds,
   mayHaveBody,
@@ -71,7 +72,7 @@ export class JsonBodyInterceptor implements NestInterceptor {
     const http = context.switchToHttp();
     const request = http.getRequest<Request>();
     const options = { ...this.usual, ...this.reflector.get(JsonBodyBounds, context.getHandler()) };
-    const { caller, address = '', takePlace } = currentRequest() ?? {};
+    const { caller, address, takePlace } = currentRequest() ?? {};
     if (mayHaveBody(request) && (options.raw || takesBody(context))) {
       const receive = (): Promise<unknown> => read(request, http.getResponse(), options);
       const isSmall = options.bytes <= SMALL_BYTES;
@@ -85,7 +86,7 @@ export class JsonBodyInterceptor implements NestInterceptor {
         }
         const mayBe = Math.min(options.bytes, Number(request.headers['content-length'] ?? Infinity));
         const bodies = mayBe > USUAL.bytes ? this.large : this.keyless;
-        return bodies.receive(request, http.getResponse(), address, receive);
+        return bodies.receive(request, http.getResponse(), networkOf(address), receive);
       });
     }
     takePlace?.();
@@ -106,10 +107,10 @@ class KeylessBodies {
   async receive<T>(
     request: Request,
     response: Response,
-    address: string,
+    network: string,
     receiveBody: () => Promise<T>,
   ): Promise<T> {
-    this.awaited.set(request, address);
+    this.awaited.set(request, network);
     if (this.awaited.size > this.atOnce) {
       this.giveUp();
     }
@@ -121,10 +122,10 @@ class KeylessBodies {
     return body;
   }
 
-  /** One of the address that has the most. */
+  /** One of the network that has the most. */
   private giveUp(): void {
-    const byAddress = [...Map.groupBy(this.awaited, ([, address]) => address).values()];
-    const [[[request] = []] = []] = byAddress.toSorted((one, other) => other.length - one.length);
+    const byNetwork = [...Map.groupBy(this.awaited, ([, network]) => network).values()];
+    const [[[request] = []] = []] = byNetwork.toSorted((one, other) => other.length - one.length);
     if (request !== undefined) {
       this.awaited.delete(request);
       request.destroy();

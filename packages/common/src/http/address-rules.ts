@@ -288,3 +288,17 @@ export function destinationsOf(address: string): string[] {
   const entry = url === null ? '' : `${url.hostname}:${url.port || (url.protocol === 'http:' ? 80 : 443)}`;
   return parseDestination(entry) === null ? [] : [entry];
 }
+
+/** The IPv6 network of one customer of an internet provider (RFC 6177). */
+const IPV6_NETWORK_BITS = 64;
+
+/** Returns the network that tells callers without a key apart. */
+export function networkOf(address = ''): string {
+  if (!ipaddr.isValid(address)) {
+    return address;
+  }
+  const parsed = ipaddr.process(address);
+  return parsed.kind() === 'ipv4'
+    ? parsed.toString()
+    : ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toString()}/${IPV6_NETWORK_BITS}`).toString();
+}

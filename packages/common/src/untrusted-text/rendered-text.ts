@@ -3,7 +3,11 @@ import MarkdownIt, { type Token } from 'markdown-it';
 
 /** Characters of one text, or of all texts of one value, that reach a model or are searched for mentions. */
 export const MAX_MARKDOWN = 32_000;
-const FOOTNOTE = '[^';
+const SEEN = /[^\s\p{Cc}\p{Cf}\p{DI}]/u;
+const FOOTNOTE = /\[\^([^\s\]]+)\]:[ \t]*/y;
+const REFERENCE = /\[\^([^\s\]]+)\]/g;
+/** Hosts draw these, without the lines that are comments in them. */
+const DRAWN = /^(?:mermaid|math)$/i;
 /** HTML shows what is in these as it stands; git hosts take away the tags, and show it as HTML. */
 const SHOWN_AS_IT_STANDS =
   /<(?=\/?(?:iframe|math|noembed|noframes|plaintext|script|style|svg|textarea|title|xmp)(?:[\s/>]|$))\/?/gi;
@@ -15,13 +19,32 @@ const markdown = new MarkdownIt({ html: true, maxNesting: 20 });
 markdown.disable(['emphasis', 'strikethrough', 'text_join']);
 // What is no link to a browser would be text here, with its title.
 markdown.validateLink = () => true;
-markdown.normalizeLink = (address) => address;
-const paragraph = markdown.block.ruler.getRules('').at(-1);
-// They are shown, unlike other definitions.
-markdown.block.ruler.before('reference', 'footnote', (state, line, end, isSilent) => {
-  const at = (state.bMarks[line] ?? 0) + (state.tShift[line] ?? 0);
-  return state.src.startsWith(FOOTNOTE, at) && paragraph?.(state, line, end, isSilent) === true;
-});
+// Words that only a model would read are no address.
+markdown.normalizeLink = (address) => address.replaceAll(/[\s<>]/g, encodeURIComponent);
+// They are shown where something refers to them, unlike other definitions.
+markdown.block.ruler.before(
+  'reference',
+  'footnote',
+  (state, line, end, isSilent) => {
+    const { bMarks, tShift, sCount, src } = state;
+    const [begin = 0, indent = 0, column = 0] = [bMarks[line], tShift[line], sCount[line]];
+    FOOTNOTE.lastIndex = begin + indent;
+    const [head = '', label = ''] = FOOTNOTE.exec(src) ?? [];
+    if (label === '' || column - state.blkIndent >= 4 || isSilent) {
+      return label !== '' && column - state.blkIndent < 4;
+    }
+    const open = state.push('footnote_open', '', 1);
+    [open.info, open.content] = [label.toLowerCase(), head.trimEnd()];
+    state.blkIndent += 4;
+    [bMarks[line], tShift[line], sCount[line]] = [begin + indent + head.length, 0, state.blkIndent];
+    state.md.block.tokenize(state, line, end);
+    [bMarks[line], tShift[line], sCount[line]] = [begin, indent, column];
+    state.blkIndent -= 4;
+    state.push('footnote_close', '', -1);
+    return true;
+  },
+  { alt: ['paragraph', 'reference', 'blockquote', 'list'] },
+);
 
 /** What hides by its own end. */
 const HIDING = [
@@ -51,8 +74,12 @@ const SHOWN: Partial<Record<string, (token: Token, ends: string[]) => string>> =
   hardbreak: () => '\n',
   code_inline: ({ markup, content }) => markup + content + markup,
   code_block: ({ content }) => content.replaceAll(/^(?=.)/gm, '    '),
-  fence: ({ markup, info, content }) =>
-    `${markup}${/\S*/.exec(info.trim())?.[0] ?? ''}\n${content}${markup}\n`,
+  fence: ({ markup, info, content }) => {
+    const language = /\S*/.exec(info.trim())?.[0] ?? '';
+    const code = DRAWN.test(language) ? content.replaceAll(/^[ \t]*%.*\n?/gm, '') : content;
+    return `${markup}${language}\n${code}${markup}\n`;
+  },
+  footnote_open: ({ content }) => `${content} `,
   heading_open: ({ tag }) => `${'#'.repeat(Number(tag.slice(1)))} `,
   hr: ({ markup }) => `${markup}\n`,
   list_item_open: ({ level, info, markup }) => `${'  '.repeat(level / 2)}${info}${markup} `,
@@ -94,7 +121,7 @@ function rendered(text: string, isSpoken: boolean): string {
       html.push(quotes === 0 ? part : part.replaceAll(begins, `$1${'&gt; '.repeat(quotes)}`));
     }
   };
-  for (const block of markdown.parse(text.slice(0, MAX_MARKDOWN), {})) {
+  for (const block of withoutHidden(markdown.parse(text.slice(0, MAX_MARKDOWN), {}))) {
     if (block.level === 0 && block.nesting >= 0 && html.length > 0) {
       add('\n');
     }
@@ -112,6 +139,50 @@ function rendered(text: string, isSpoken: boolean): string {
     }
   }
   return textOf(html.join(''));
+}
+
+/** Without footnotes that nothing outside of footnotes refers to, repeated ones, and links that have no text. */
+function withoutHidden(blocks: Token[]): Token[] {
+  const referred = new Set<string>();
+  let depth = 0;
+  for (const { type, nesting, children } of blocks) {
+    depth += type.startsWith('footnote') ? nesting : 0;
+    for (const { type: kind, content } of depth === 0 ? (children ?? []) : []) {
+      for (const [, label = ''] of kind === 'text' ? content.matchAll(REFERENCE) : []) {
+        referred.add(label.toLowerCase());
+      }
+    }
+  }
+  let hidden = 0;
+  return blocks.filter((block) => {
+    const { type, info, nesting, children } = block;
+    const isFootnote = type.startsWith('footnote');
+    if (hidden > 0 || (isFootnote && nesting > 0 && !referred.delete(info))) {
+      hidden += isFootnote ? nesting : 0;
+      return false;
+    }
+    block.children = withoutEmptyLinks(children);
+    return true;
+  });
+}
+
+function withoutEmptyLinks(tokens: Token[] | null): Token[] | null {
+  const shown: Token[] = [];
+  let isLinkEmpty = false;
+  for (const token of tokens ?? []) {
+    const { type, content } = token;
+    if (type === 'link_close' && isLinkEmpty) {
+      shown.splice(
+        shown.findLastIndex((before) => before.type === 'link_open'),
+        Infinity,
+      );
+    } else {
+      shown.push(token);
+    }
+    const isSeen = type === 'image' || (type !== 'html_inline' && SEEN.test(content));
+    isLinkEmpty = type === 'link_open' || (isLinkEmpty && !isSeen);
+  }
+  return tokens && shown;
 }
 
 function textOf(html: string): string {

@@ -5,6 +5,8 @@ const CONTEXT_LINES = 3;
 /** Above it, comparing and drawing would stop the page. */
 const MOST_CHARACTERS = 400_000;
 const MOST_LINES = 5_000;
+/** Comparing takes as many steps as the square of the lines that differ. */
+const MOST_EDITS = 4_000;
 const MOST_MS = 500;
 
 interface DiffProps {
@@ -18,7 +20,7 @@ interface DiffProps {
 /** The lines that were removed and added, whole, with some around them. */
 export function DiffView({ path, before, after, isPart = false }: DiffProps) {
   const [old, now] = [before ?? '', after ?? ''];
-  const options = { context: CONTEXT_LINES, timeout: MOST_MS };
+  const options = { context: CONTEXT_LINES, maxEditLength: MOST_EDITS, timeout: MOST_MS };
   const patch =
     old.length + now.length > MOST_CHARACTERS
       ? undefined

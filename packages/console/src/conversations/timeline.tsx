@@ -220,8 +220,14 @@ function Output({ value }: { value: unknown }) {
   );
 }
 
+/** A text with more of them is drawn in one piece, or it would stop the page. */
+const [MOST_MARKS, MOST_QUOTATIONS] = [4_000, 200];
+
 /** Text of people and models: blocks of code as such, and everything else as it was written. */
 export function Prose({ text }: { text: string }) {
+  if (text.split('`', MOST_MARKS + 1).length > MOST_MARKS) {
+    return <p className="prose">{text}</p>;
+  }
   return partsOf(text, codeOf).map(({ of, text: part }, index) => {
     if (part.trim() === '') {
       return null;
@@ -239,7 +245,8 @@ export function Prose({ text }: { text: string }) {
 
 /** What the service tells an agent: what strangers wrote stands in it as a quotation, just as they wrote it. */
 function Quoting({ text, cause }: { text: string; cause: Cause }) {
-  return partsOf(text, quotationOf).map(({ of, text: part }, index) =>
+  const parts = partsOf(text, quotationOf);
+  return (parts.length > MOST_QUOTATIONS ? [{ of: null, text }] : parts).map(({ of, text: part }, index) =>
     of === null ? (
       <Prose key={index} text={part} />
     ) : (
