@@ -235,14 +235,17 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
 
 /**
  * Adapts the agent to clients of the SDK, which refuse a condenser without a model, and tool servers in a wrapper or
- * with members that only we have.
+ * with members that only we have. Those that are made of the published document require `is_subscription` of a model.
  */
 function toPublishedAgent(agent: ConversationRecord['agent']): ConversationInfo['agent'] {
-  const { llm, condenser, mcp_config: config } = agent;
+  const { condenser, mcp_config: config } = agent;
+  const published = (llm: unknown): object => ({ is_subscription: false, ...Object(llm) });
+  const llm = published(agent['llm']);
   return {
     ...agent,
+    llm,
     ...(isJsonObject(condenser) && {
-      condenser: { llm: { ...Object(llm), usage_id: 'condenser' }, ...condenser },
+      condenser: { ...condenser, llm: published(condenser['llm'] ?? { ...llm, usage_id: 'condenser' }) },
     }),
     ...(isJsonObject(config) && {
       mcp_config: Object.fromEntries(
