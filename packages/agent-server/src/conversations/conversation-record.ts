@@ -235,17 +235,19 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
 
 /**
  * Adapts the agent to clients of the SDK, which refuse a condenser without a model, and tool servers in a wrapper or
- * with members that only we have. Those that are made of the published document require `is_subscription` of a model.
+ * with members that only we have.
  */
 function toPublishedAgent(agent: ConversationRecord['agent']): ConversationInfo['agent'] {
   const { condenser, mcp_config: config } = agent;
-  const published = (llm: unknown): object => ({ is_subscription: false, ...Object(llm) });
-  const llm = published(agent['llm']);
+  const llm = toPublishedModel(agent['llm']);
   return {
     ...agent,
     llm,
     ...(isJsonObject(condenser) && {
-      condenser: { ...condenser, llm: published(condenser['llm'] ?? { ...llm, usage_id: 'condenser' }) },
+      condenser: {
+        ...condenser,
+        llm: toPublishedModel(condenser['llm'] ?? { ...llm, usage_id: 'condenser' }),
+      },
     }),
     ...(isJsonObject(config) && {
       mcp_config: Object.fromEntries(
@@ -256,6 +258,11 @@ function toPublishedAgent(agent: ConversationRecord['agent']): ConversationInfo[
       ),
     }),
   };
+}
+
+/** Clients that are made of the published document require the member. */
+function toPublishedModel(llm: unknown): object {
+  return { is_subscription: false, ...Object(llm) };
 }
 
 /** Clients of the SDK import them to read the events of a conversation that others have started. */
