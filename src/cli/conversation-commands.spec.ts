@@ -139,3 +139,47 @@ describe('slipway watch', () => {
     expect(seen).toEqual(events);
   });
 });
+
+describe('slipway run', () => {
+  it.each([
+    ['https://github.com/o/r/pull/12#discussion_r1', 'github', 'OPEN_PR', 'o/r'],
+    ['https://git.example.com/group/sub/r/-/issues/12', 'gitlab', 'OPEN_ISSUE', 'group/sub/r'],
+    ['https://bb.example.com/gitlab/group/r/-/merge_requests/12', 'gitlab', 'OPEN_PR', 'group/r'],
+    ['https://bitbucket.org/o/r/pull-requests/12/a-title', 'bitbucket', 'OPEN_PR', 'o/r'],
+    [
+      'https://bb.example.com/projects/KEY/repos/r/pull-requests/12/overview',
+      'bitbucket',
+      'OPEN_PR',
+      'KEY/r',
+    ],
+    ['https://bb.example.com/users/mona/repos/r/pull-requests/12', 'bitbucket', 'OPEN_PR', '~mona/r'],
+  ])('takes the page %s', async (page, git_provider, task_type, repo) => {
+    const hosts = {
+      github: null,
+      gitlab: page.includes('/gitlab/') ? 'bb.example.com/gitlab' : 'git.example.com',
+      bitbucket: page.includes('bb.example.com') ? 'bb.example.com' : null,
+    };
+    let sent: unknown = null;
+    const service = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        sent = request.method === 'POST' ? JSON.parse(Buffer.concat(chunks).toString()) : sent;
+        const isStart = request.method === 'POST';
+        const found = request.url === '/api/v1/users/me' ? { provider_tokens_set: hosts } : [];
+        response.writeHead(isStart ? 409 : 200, { connection: 'close', 'content-type': 'application/json' });
+        response.end(JSON.stringify(isStart ? { detail: 'Not now.' } : found));
+      });
+    }).listen(0, '127.0.0.1');
+    await once(service, 'listening');
+    const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+    const said: string[] = [];
+    const output = { result: () => undefined, note: (line: string) => said.push(line) };
+    await runSlipway(['run', page], output, () => ({ url, key: 'k', isLocal: false }));
+    await once(service.close(), 'close');
+    expect(said).toEqual(['slipway: Not now.']);
+    expect(sent).toEqual({
+      suggested_task: { git_provider, task_type, repo, issue_number: 12, title: '#12' },
+    });
+  });
+});

@@ -12,7 +12,9 @@ const CONVERSATIONS = '/api/v1/app-conversations';
 const TASKS = '/api/user/suggested-tasks';
 /** Longer than the service takes. */
 const FORK_PATIENCE_MS = 240_000;
-const PAGE = /^https?:\/\/([^/]+)\/(.+?)\/(?:-\/)?(issues|pull|merge_requests|pull-requests)\/(\d+)/;
+const PAGE = /^https?:\/\/([^/]+\/.+?)\/(?:-\/)?(issues|pull|merge_requests|pull-requests)\/(\d+)/;
+/** Before the name of a repository in addresses of Bitbucket Data Center, where people have projects of their own. */
+const PROJECT = /^(?:projects\/|(users\/))([^/]+)\/repos\/(?=[^/]+$)/;
 const PUBLIC_HOSTS: Record<string, string> = {
   github: 'github.com',
   gitlab: 'gitlab.com',
@@ -106,9 +108,9 @@ type Task = Pick<SuggestedTaskDto, 'git_provider' | 'task_type' | 'repo' | 'issu
 
 /** A suggested task by its name or page, or what the page of a known git host is about. @throws UsageError */
 async function requireTask({ http }: ServiceClient, given: string): Promise<Task> {
-  const [, host, repo = '', kind, number = ''] = PAGE.exec(given) ?? [];
-  const provider = host === undefined ? undefined : await providerAt(http, host);
-  const name = [provider && `${provider}:`, host === undefined ? given : `${repo}#${number}`].join('');
+  const [, page, kind, number = ''] = PAGE.exec(given) ?? [];
+  const { provider, repo } = page === undefined ? {} : await placeOf(http, page);
+  const name = [provider && `${provider}:`, repo === undefined ? given : `${repo}#${number}`].join('');
   const tasks = await http.get(TASKS).json<SuggestedTaskDto[]>();
   const [task, another] = tasks.filter((each) => `:${taskName(each)}`.endsWith(`:${name}`));
   if (task && another) {
@@ -117,7 +119,7 @@ async function requireTask({ http }: ServiceClient, given: string): Promise<Task
   if (task) {
     return task;
   }
-  if (provider === undefined) {
+  if (provider === undefined || repo === undefined) {
     throw new UsageError(
       `there is no suggested task ${name}: slipway tasks lists them; for other work add a message`,
     );
@@ -126,11 +128,24 @@ async function requireTask({ http }: ServiceClient, given: string): Promise<Task
   return { git_provider: provider, task_type, repo, issue_number: Number(number), title: `#${number}` };
 }
 
-/** The git host of the user's that has this name. */
-async function providerAt(http: ServiceClient['http'], host: string): Promise<Provider | undefined> {
+/** The git host of the user's that has a page, if any, and the repository. @param page without its scheme */
+async function placeOf(
+  http: ServiceClient['http'],
+  page: string,
+): Promise<{ provider?: Provider; repo: string }> {
   const { provider_tokens_set: tokens } = await http.get('/api/v1/users/me').json<UserInfoDto>();
   const providers = Object.keys(tokens) as Provider[];
-  return providers.find((provider) => (tokens[provider] ?? PUBLIC_HOSTS[provider]) === host);
+  const hosts = providers.map((provider) => ({
+    provider,
+    // One of their own may lie below a path.
+    host: (tokens[provider] ?? PUBLIC_HOSTS[provider] ?? '').replace(/^https?:\/\//, ''),
+  }));
+  const [found] = hosts
+    .filter(({ host }) => page.startsWith(`${host}/`))
+    .toSorted((one, other) => other.host.length - one.host.length);
+  const place = page.slice((found?.host.length ?? page.indexOf('/')) + 1);
+  const repo = place.replace(PROJECT, (_all, ofPerson, key) => `${ofPerson ? '~' : ''}${key}/`);
+  return { ...(found && { provider: found.provider }), repo };
 }
 
 async function awaitReady({ client, output }: Invocation, ids: string): Promise<string> {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import type { StartRequest, StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { repositoryIn } from '../fakes/fake-change-requests.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from '../fakes/fake-world.js';
@@ -141,6 +142,27 @@ describe('work on forks', () => {
     expect(await git.tip('mona/app', 'from-newest')).toBe(head);
     expect(await inClone(task, 'rev-parse', 'HEAD^')).toBe(newest ?? (await git.tip('octo/app', 'main')));
     expect(await git.tip('mona/app', 'main')).toBe(before);
+  });
+
+  it.each<[string, (task: StartTask) => Promise<unknown>]>([
+    [
+      'PAUSED',
+      async ({ sandboxId }) => await app.as(user).post(`/api/v1/sandboxes/${sandboxId}/pause`).expect(200),
+    ],
+    ['ERROR', async ({ sandboxId }) => await backend.kill(sandboxId)],
+  ])('starts a sandbox that is %s again, to push from it', async (status, stop) => {
+    const world = arrange({ writable: false });
+    const task = await start();
+    const branch = `from-${status}`;
+    const head = await work(task, branch);
+    const find = async () => (await client.sandboxes()).find(({ id }) => id === task.sandboxId);
+    await stop(task);
+    await app.app.get(SandboxReconciler).now();
+    await until(async () => (await find())?.status === status);
+    await open(task).expect(201);
+    expect(await git.tip('mona/app', branch)).toBe(head);
+    expect(world.changeRequests.at(-1)).toMatchObject({ fork: 'mona/app', sourceBranch: branch });
+    expect((await find())?.status).toBe('RUNNING');
   });
 
   describe('a run whose event is about a pull request', () => {

@@ -98,7 +98,7 @@ describe('POST /api/v1/model-check', () => {
     expect(checks).toMatchObject([
       { name: 'reachable', result: 'ok' },
       { name: 'streams', result: 'no' },
-      { name: 'tools_native', result: 'no', setting: { native_tool_calling: false } },
+      { name: 'tools_native', result: 'no', detail: 'It made no call of a tool.' },
       { name: 'tools_in_text', result: 'no' },
       { name: 'several_calls', result: 'no' },
       {
@@ -110,6 +110,18 @@ describe('POST /api/v1/model-check', () => {
       { name: 'context', result: 'unknown' },
       { name: 'price', result: 'unknown' },
     ]);
+  });
+
+  it.each<[string, ScriptedAnswer, object | undefined]>([
+    ['writes them as it is told', say(IN_TEXT), { native_tool_calling: false }],
+    ['did not say whether it writes them', fails(500, 'try again'), { native_tool_calling: false }],
+    ['writes none either', say('I would add them.'), undefined],
+  ])('says what to set for a model that makes no calls and %s', async (_what, inText, setting) => {
+    llm.script = ({ text }) => (text.includes('<function=add>') ? inText : say('yes'));
+    const checks = jsonList(await post({ llm: model() }), 'checks');
+    const native = checks.find((check) => jsonText(check, 'name') === 'tools_native');
+    expect(Object(native)).toMatchObject({ result: 'no' });
+    expect(Object(native).setting).toEqual(setting);
   });
 
   it('reads a long answer that begins calls and ends none', async () => {

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Locator } from 'playwright-core';
-import { jsonList, jsonText } from '@slipway/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { demoModel } from '../../../demo/demo-model.js';
 import { type Demo, startDemo } from '../../../demo/start-demo.js';
+import { say } from '../../agent-server/test/fakes/scripted-llm.answers.js';
+import type { Script } from '../../agent-server/test/fakes/scripted-llm.js';
 import { FakeBrowser } from '../../../test/fakes/fake-push-service.js';
 import { until } from '../../../test/support/until.js';
 import { apiOf } from './api-of.js';
@@ -10,6 +13,8 @@ import { startBrowser, Visitor } from './visitor.js';
 
 const TITLE = 'Retry the address lookup once before giving up';
 const CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
+/** What a model writes that calls tools in text alone. */
+const IN_TEXT = '<function=add>\n<parameter=a>2</parameter>\n<parameter=b>3</parameter>\n</function>';
 const SHARED = 'Provided by your organization. One of your own takes its place.';
 const KINDS = [
   'Merge conflicts',
@@ -36,7 +41,9 @@ describe('the console', () => {
   const row = (text: string): Locator => nadia.page.getByRole('listitem').filter({ hasText: text });
 
   beforeAll(async () => {
-    [demo, browser] = await Promise.all([startDemo(), startBrowser()]);
+    const script: Script = (request) =>
+      request.text.includes('<function=add>') ? say(IN_TEXT) : demoModel(request);
+    [demo, browser] = await Promise.all([startDemo({ script }), startBrowser()]);
     nadia = await Visitor.come(browser, demo.url);
   });
 
@@ -247,9 +254,16 @@ describe('the console', () => {
     await nadia.page.getByRole('button', { name: 'Test this model' }).click();
     const table = nadia.page.getByRole('table', { name: 'What openai/scripted can do' });
     await table.getByRole('row', { name: /^reachable ok/i }).waitFor();
+    const api = apiOf(demo);
+    const native = async () =>
+      jsonAt(await api.get('/api/v1/settings'), 'agent_settings', 'llm', 'native_tool_calling');
+    expect(await native()).not.toBe(false);
     // The script of this world calls other tools than it is asked for.
-    await nadia.page.getByRole('button', { name: 'Set native tool calling: off' }).waitFor();
+    await nadia.page.getByRole('button', { name: 'Set native tool calling: off' }).click();
+    await nadia.page.getByText('New conversations work with native tool calling: off').waitFor();
+    expect(await native()).toBe(false);
     await nadia.expectSound();
+    await api.post('/api/v1/settings', { agent_settings_diff: { llm: { native_tool_calling: true } } });
   });
 
   it('stores a secret, a tool server and a webhook', async () => {

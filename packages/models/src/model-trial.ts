@@ -70,6 +70,13 @@ export class ModelTrial {
       ? await Promise.all([ask(NATIVE), ask(IN_TEXT), ask(SEVERAL), ask(IMAGE)])
       : [skipped, skipped, skipped, skipped];
     const cost = isReachable ? greeted.reply.cost : null;
+    const inTextCheck = judged('tools_in_text', inText, ({ text }) =>
+      hasCall(text)
+        ? [true, 'It writes calls of tools as it is told.']
+        : [false, 'It does not keep to the form of calls in text.'],
+    );
+    // What can do neither is no better with its tools taken away.
+    const mayWrite = inTextCheck.result !== 'no';
     return [
       judged('reachable', greeted, () => [true, 'It answers.']),
       judged('streams', isReachable ? greeted : skipped, ({ isStream }) =>
@@ -83,14 +90,10 @@ export class ModelTrial {
         ({ calls }) =>
           calls.includes('add')
             ? [true, 'It calls tools by itself.']
-            : [false, 'It made no call of a tool; calls in text may work.'],
-        { native_tool_calling: false },
+            : [false, `It made no call of a tool${mayWrite ? '; calls in text may work' : ''}.`],
+        mayWrite ? { native_tool_calling: false } : undefined,
       ),
-      judged('tools_in_text', inText, ({ text }) =>
-        hasCall(text)
-          ? [true, 'It writes calls of tools as it is told.']
-          : [false, 'It does not keep to the form of calls in text.'],
-      ),
+      inTextCheck,
       judged('several_calls', several, ({ calls }) =>
         calls.length > 1
           ? [true, 'It makes several calls at once.']

@@ -71,8 +71,9 @@ describe('the agent as clients of the SDK read it', () => {
     ['with its own model', { llm: { model: 'openai/b' } }, { llm: { model: 'openai/b' } }],
   ])('has a condenser with a model: %s', (_, given, expected) => {
     const kind = 'LLMSummarizingCondenser';
+    const llm = { ...expected.llm, is_subscription: false };
     expect(shown({ condenser: { kind, ...given } }).agent).toMatchObject({
-      condenser: { kind, ...expected },
+      condenser: { kind, ...expected, llm },
     });
   });
 

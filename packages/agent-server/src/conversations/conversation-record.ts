@@ -238,11 +238,16 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
  * with members that only we have.
  */
 function toPublishedAgent(agent: ConversationRecord['agent']): ConversationInfo['agent'] {
-  const { llm, condenser, mcp_config: config } = agent;
+  const { condenser, mcp_config: config } = agent;
+  const llm = toPublishedModel(agent['llm']);
   return {
     ...agent,
+    llm,
     ...(isJsonObject(condenser) && {
-      condenser: { llm: { ...Object(llm), usage_id: 'condenser' }, ...condenser },
+      condenser: {
+        ...condenser,
+        llm: toPublishedModel(condenser['llm'] ?? { ...llm, usage_id: 'condenser' }),
+      },
     }),
     ...(isJsonObject(config) && {
       mcp_config: Object.fromEntries(
@@ -253,6 +258,11 @@ function toPublishedAgent(agent: ConversationRecord['agent']): ConversationInfo[
       ),
     }),
   };
+}
+
+/** Clients that are made of the published document require the member. */
+function toPublishedModel(llm: unknown): object {
+  return { is_subscription: false, ...Object(llm) };
 }
 
 /** Clients of the SDK import them to read the events of a conversation that others have started. */

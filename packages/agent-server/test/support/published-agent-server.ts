@@ -72,15 +72,11 @@ export function eventProblems(event: unknown): string[] {
   ];
 }
 
-/**
- * The same of a conversation. Only we say why it has failed, and where its cost is from; of the agent, clients read what
- * they have sent, and compute the rest.
- */
+/** The same of a conversation. Only we say why it has failed, and where its cost is from. */
 export function infoProblems(info: unknown): string[] {
-  const { error: _failure, agent, ...published } = Object(info);
+  const { error: _failure, ...published } = Object(info);
   const { cost_source: _source, ...metrics } = Object(published.metrics);
-  const llm = { ...Object(agent).llm, is_subscription: false };
-  return publishedProblems('ConversationInfo', { ...published, metrics, agent: { ...agent, llm } });
+  return publishedProblems('ConversationInfo', { ...published, metrics });
 }
 
 export function publishedAlternatives(name: string): string[] {
