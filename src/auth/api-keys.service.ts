@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type EntityManager, IsNull } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { Clock } from '@slipway/common/clock.js';
 import { DomainError, found } from '../common/errors/domain-error.js';
 import { InvalidInputError } from '@slipway/api/errors/problem-error.js';
@@ -136,11 +136,8 @@ export class ApiKeysService {
     return async (manager: EntityManager): Promise<void> => {
       if (userId !== by) {
         await this.users.lockAdministrators(manager, by);
-        await this.users.requireRank(
-          manager,
-          by,
-          found(await manager.findOneBy(User, { id: userId }), 'user'),
-        );
+        const user = found(await manager.findOneBy(User, { id: userId }), 'user');
+        await this.users.requireRank(manager, by, user);
       }
     };
   }
@@ -153,7 +150,7 @@ export class ApiKeysService {
     if (!actor.isAdmin) {
       throw new DomainError('forbidden', 'Only administrators manage the keys of other users.');
     }
-    if (!(await this.users.existsBy({ id: userId, removedAt: IsNull() }))) {
+    if ((await this.users.findPresent(userId)) === null) {
       throw unknownUser();
     }
     return userId;

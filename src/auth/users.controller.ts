@@ -41,9 +41,13 @@ export class UsersController {
     answer: { type: UserDto, description: 'The new user' },
     problems: [TAKEN],
     invalid: 'email',
+    examples: {
+      person: { summary: 'A person', value: { email: 'ada@example.com' } },
+      service: { summary: 'A service', value: { kind: 'service', name: 'ci' } },
+    },
   })
   async create(@UserId() by: string, @Body() { email, name = null, kind }: CreateUserDto): Promise<UserDto> {
-    return toUserDto(await this.users.create(email, name, { kind, by }));
+    return toUserDto(await this.users.create(email ?? null, name, { kind, by }));
   }
 
   @Get()

@@ -11,8 +11,7 @@ import { SANDBOXES_OF_DISABLED, type SandboxesOfDisabled } from './users.service
 
 @NoOtherMembers()
 export class CreateUserDto {
-  @Text('Unique, compared in lower case.', {
-    required: true,
+  @Text('Unique, compared in lower case. A person needs one, a service does not.', {
     example: 'ada@example.com',
     form: { format: 'email' },
     maxLength: MAX_EMAIL,
@@ -20,7 +19,7 @@ export class CreateUserDto {
     rule: (text) =>
       isEmail(text, { require_tld: false }) ? null : 'Expected an email address such as ada@example.com.',
   })
-  email: string;
+  email?: string;
 
   @Text('Shown to people.', { nullable: true, example: 'Ada', maxLength: 200 }) name?: string | null;
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { type EntityManager, In } from 'typeorm';
 import { Clock } from '@slipway/common/clock.js';
@@ -8,7 +9,7 @@ import { AppConfig } from '../config/app-config.js';
 import { AccessChanges } from './access-changes.js';
 import type { MemberRole } from './access.js';
 import { ApiKeyRepository } from './api-key.repository.js';
-import { Identity, IdentityRepository } from './oidc/identity.repository.js';
+import { IdentityRepository } from './oidc/identity.repository.js';
 import { SessionRepository } from './sessions/session.repository.js';
 import { roleOfMap, User, type UserKind, UserRepository } from './user.repository.js';
 
@@ -84,19 +85,24 @@ export class UsersService {
   ) {}
 
   /**
-   * Adds a user. @throws DomainError conflict when the address is taken
+   * Adds a user. @throws DomainError conflict when the address is taken; InvalidInputError for a person without one
    * @param how with `by` an administrator asks; throws as `UserRepository.requireAdministrator`
    */
   async create(
-    email: string,
+    email: string | null,
     name: string | null,
     { isAdmin = false, kind = 'person', by }: NewUser = {},
   ): Promise<User> {
+    if (email === null && kind === 'person') {
+      const msg = 'This member is required of a person.';
+      throw new InvalidInputError({ loc: ['body', 'email'], msg, type: 'missing' });
+    }
+    const address = email ?? `${randomUUID()}@service.invalid`;
     return this.users.manager.transaction(async (manager) => {
       if (by !== undefined) {
         await this.users.lockAdministrators(manager, by);
       }
-      const id = await this.users.add(manager, { email, name, isAdmin, kind });
+      const id = await this.users.add(manager, { email: address, name, isAdmin, kind });
       if (id === null) {
         throw new DomainError('conflict', 'A user with this email address exists already.');
       }
@@ -219,7 +225,7 @@ export class UsersService {
     const hasMap = (this.config.oidc?.roleMap.size ?? 0) > 0;
     const user = await this.users.change(id, async (manager, known) => {
       present(known);
-      if (hasMap && known.kind === 'person' && (await manager.existsBy(Identity, { userId: id }))) {
+      if (hasMap && known.kind === 'person' && (await this.identities.areOf(manager, id))) {
         throw roleOfMap();
       }
       await change(manager, known);

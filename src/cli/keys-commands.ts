@@ -76,8 +76,8 @@ export async function executeUsers(
       }
       return output.note(`${user.email} signs in as ${subject} now`);
     }
-    const known = await identities.findOneBy({ issuer: from, subject, userId: user.id });
-    if (known === null) {
+    const known = await identities.findOneBy({ issuer: from, subject });
+    if (known?.userId !== user.id) {
       throw new UsageError('this sign-in does not belong to the user');
     }
     await identities.unlink(user.id, known.id, now, true);
@@ -130,7 +130,7 @@ async function createKey(
   options: Extract<KeysCommand, { name: 'create' }>,
   output: CommandOutput,
 ): Promise<void> {
-  const { email } = await checkedInput(CreateUserDto, { email: options.email ?? ADMIN_EMAIL });
+  const { email = ADMIN_EMAIL } = await checkedInput(CreateUserDto, { email: options.email ?? undefined });
   const { name, expires_at, scopes } = await checkedInput(CreateApiKeyDto, {
     name: options.keyName ?? DEFAULT_KEY_NAME,
     expires_at: options.expiresAt,

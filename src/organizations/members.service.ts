@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { IsNull } from 'typeorm';
 import { type MemberRole, MEMBER_ROLES, roleOf } from '../auth/access.js';
 import type { AuthUser } from '../auth/auth.decorators.js';
 import { type User, UserRepository } from '../auth/user.repository.js';
@@ -43,7 +42,7 @@ export class MembersService {
   /** @throws DomainError not_found */
   async get(organizationId: string, caller: AuthUser, id: string): Promise<Member> {
     const isMember = !isPersonal(organizationId) || id === caller.id;
-    const user = isMember ? await this.users.findOneBy({ id, removedAt: IsNull() }) : null;
+    const user = isMember ? await this.users.findPresent(id) : null;
     return toMember(organizationId, found(user, 'member'));
   }
 

@@ -314,12 +314,38 @@ describe('a user who is disabled', () => {
     await untilRefused(session);
   });
 
+  it.each([
+    {},
+    { kind: 'person' },
+    { kind: 'service', email: 'no address' },
+    { kind: 'service', email: null },
+  ])('is not made by %j: people have an address, and an address is one', async (members) => {
+    const { body } = await app.as(app.admin).post('/api/v1/users', members).expect(422);
+
+    expect(body.detail).toMatchObject([{ loc: ['body', 'email'] }]);
+  });
+
+  it('is a service once more, which needs no address, and keeps the one that it has', async () => {
+    const make = async (members: object): Promise<string> =>
+      (
+        await app
+          .as(app.admin)
+          .post('/api/v1/users', { kind: 'service', ...members })
+          .expect(201)
+      ).body.email;
+    const made = [await make({}), await make({})];
+
+    expect(made).toEqual(Array(2).fill(expect.stringMatching(/^[0-9a-f-]{36}@service\.invalid$/)));
+    expect(made[0]).not.toBe(made[1]);
+    expect(await make({ email: 'Robot@example.com' })).toBe('robot@example.com');
+  });
+
   it('may be a service, which has keys, and nobody signs in as one', async () => {
     const { body: made } = await app
       .as(app.admin)
-      .post('/api/v1/users', { email: 'robot@example.com', kind: 'service' })
+      .post('/api/v1/users', { kind: 'service', name: 'robot' })
       .expect(201);
-    expect(made).toMatchObject({ kind: 'service', is_admin: false, disabled_at: null });
+    expect(made).toMatchObject({ kind: 'service', name: 'robot', is_admin: false, disabled_at: null });
     const { body: issued } = await app
       .as(app.admin)
       .post('/api/v1/api-keys', { name: 'ci', user_id: made.id, scopes: ['read', 'run', 'settings'] })

@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { WebSocket } from 'ws';
 import { SCOPES } from '../../src/common/scopes.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { sessionOf } from '../support/sign-in-browser.js';
+import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
 import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
 
@@ -149,6 +152,65 @@ describe('scopes', () => {
       const { body } = await app.as({ headers: reading }).post('/api/cloud-proxy', {}).expect(403);
 
       expect(body).toMatchObject(missing('run'));
+    });
+  });
+
+  describe('at each door that is no list of operations', () => {
+    const rows = new ConversationRows(app);
+    const automation = { name: 'nightly', prompt: 'Look.', trigger: { type: 'cron', schedule: '0 9 * * *' } };
+    let service: { id: string };
+    let sandboxId: string;
+
+    beforeAll(async () => {
+      const made = { kind: 'service', name: 'ci' };
+      service = (await app.as(app.admin).post('/api/v1/users', made).expect(201)).body;
+      sandboxId = (await rows.sandbox(service.id, { address: 'http://127.0.0.1:9' })).id;
+    });
+
+    /** No socket takes a key of a user, whatever it may do. */
+    const upgrade = async (headers: Headers): Promise<number> => {
+      const path = `${app.url.replace('http', 'ws')}/api/v1/sandboxes/${sandboxId}/agent-server/sockets/events/x`;
+      const socket = new WebSocket(`${path}?session_api_key=${headers['X-Session-API-Key'] ?? ''}`, {
+        headers,
+      });
+      socket.on('error', () => undefined);
+      const [, response] = await once(socket, 'unexpected-response');
+      return response.statusCode;
+    };
+    const answers = async (headers: Headers): Promise<unknown[]> => {
+      const asked = app.as({ headers });
+      const list = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
+      const found = [
+        await asked.post('/mcp', list),
+        await asked.post('/api/automation/v1/preset/prompt', automation),
+        await asked.post(`/api/automation/v1/${service.id}/dispatch`, {}),
+        await asked.post('/api/cloud-proxy', {}),
+      ];
+      return [
+        ...found.map(({ status, body }) => `${status} ${body.scope ?? ''}`.trim()),
+        await upgrade(headers),
+      ];
+    };
+
+    it.each<[what: string, members: object, expected: unknown[]]>([
+      ['all but admin', {}, ['200', '201', '404', '422', 401]],
+      ['reading', { scopes: ['read'] }, ['403 run', '403 settings', '403 run', '403 run', 401]],
+      ['settings', { scopes: ['settings'] }, ['403 run', '201', '403 run', '403 run', 401]],
+      ['work', { scopes: ['run'] }, ['200', '403 settings', '404', '422', 401]],
+      ['some repositories', { repositories: ['github:octo/app'] }, ['403', '403', '403', '403', 401]],
+      ['later', { not_before: '2098-01-01T00:00:00Z' }, ['401', '401', '401', '401', 401]],
+    ])('a key of a service for %s is let in as the table says', async (_what, members, expected) => {
+      const key = await keyOf(app.admin.headers, { user_id: service.id, ...members });
+
+      expect(await answers(key)).toEqual(expected);
+    });
+
+    it('a key that was let in is refused once its service is disabled', async () => {
+      const key = await keyOf(app.admin.headers, { user_id: service.id });
+      expect(await answers(key)).toEqual(['200', '201', '404', '422', 401]);
+      await app.as(app.admin).post(`/api/v1/users/${service.id}/disable?sandboxes=keep`, {}).expect(200);
+
+      await until(async () => (await answers(key)).every((each) => String(each) === '401'));
     });
   });
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { messagesFor } from '../../src/v1/app-conversations/pending/pending-message.repository.js';
 import { startsOf } from '../../src/v1/app-conversations/start/start.worker.js';
@@ -9,6 +10,11 @@ import { type Lease, LeasedRows } from '@slipway/database/leased-rows.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { emptySettingsRow, type SettingsChanges, shownSettings } from '@slipway/settings/settings-row.js';
+import type request from 'supertest';
+import { generateApiKey, parsedApiKey } from '../../src/auth/api-key-format.js';
+import { generateSession } from '../../src/auth/sessions/session-cookie.js';
+import { SCOPES } from '../../src/common/scopes.js';
+import { messageEvent } from '../fakes/sample-events.js';
 import { createTestApp } from '../support/create-test-app.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/test-database.js';
 
@@ -228,6 +234,88 @@ describe('an upgrade', () => {
         'SELECT name FROM api_keys WHERE of_device ORDER BY id',
       );
       expect(marked.map(({ name }) => name)).toEqual(names.slice(0, 2));
+    });
+  });
+
+  it('keeps users, keys, sessions and conversations of version 0.2.0, each with its owner', async () => {
+    await ofThen(FIRST_RELEASE, async (before, url) => {
+      const [admin, ada] = [generateApiKey(), generateApiKey()];
+      const [conversation, event] = [randomUUID(), randomUUID()];
+      const { value, id: sessionId, secretHash } = generateSession();
+      const of = (email: string): string => `(SELECT id FROM users WHERE email = '${email}')`;
+      await before.query(
+        `INSERT INTO users (id, email, name, is_admin)
+         VALUES (gen_random_uuid(), 'admin@localhost', 'admin', true), (gen_random_uuid(), 'ada@example.com', 'Ada', false)`,
+      );
+      for (const [email, key] of [
+        ['admin@localhost', admin],
+        ['ada@example.com', ada],
+      ] as const) {
+        const { id, secretHash: hash } = parsedApiKey(key);
+        const values = [id, email, hash];
+        await before.query(
+          `INSERT INTO api_keys (id, user_id, name, secret_hash) SELECT $1, id, 'old', $3 FROM users WHERE email = $2`,
+          values,
+        );
+      }
+      await before.query(
+        `INSERT INTO sessions (id, user_id, api_key_id, secret_hash, last_used_at)
+         VALUES ($1, ${of('ada@example.com')}, $2, $3, now())`,
+        [sessionId, parsedApiKey(ada).id, secretHash],
+      );
+      await before.query(
+        `INSERT INTO app_conversations (id, user_id, sandbox_id, working_dir, title)
+         VALUES ($1, ${of('ada@example.com')}, 'gone', '/workspace', 'of before')`,
+        [conversation],
+      );
+      await before.query(
+        `INSERT INTO followed_conversations (id, user_id, sandbox_id) VALUES ($1, ${of('ada@example.com')}, 'gone')`,
+        [conversation],
+      );
+      const body = messageEvent(event, 'user', 'said before');
+      await before.query(
+        `INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
+         VALUES ($1, 1, $2, 'MessageEvent', now(), $3)`,
+        [conversation, event, body],
+      );
+      await runMigrations(url);
+      const service = await createTestApp({ BOOTSTRAP_API_KEY: admin }, url);
+      try {
+        const get = (path: string, by: string | { headers: Record<string, string> }): request.Test =>
+          service.as(by).get(path);
+        const ids = async (by: string): Promise<unknown> => {
+          const { body: found } = await get('/api/v1/app-conversations/search', by).expect(200);
+          return found.items.map((item: { id: string; title: string }) => [item.id, item.title]);
+        };
+        const hex = conversation.replaceAll('-', '');
+        const session = { headers: { Cookie: `slipway_session=${value}` } };
+        const { body: current } = await get('/api/keys/current', ada).expect(200);
+        expect(current).toMatchObject({ id: parsedApiKey(ada).id, scopes: SCOPES });
+        expect((await get('/auth/session', session).expect(200)).body.user).toMatchObject({
+          email: 'ada@example.com',
+          is_admin: false,
+        });
+        const { body: users } = await get('/api/v1/users', admin).expect(200);
+        expect(users.items).toEqual(
+          expect.arrayContaining([
+            expect.objectContaining({ email: 'admin@localhost', role: 'owner', kind: 'person' }),
+            expect.objectContaining({ email: 'ada@example.com', role: 'member', disabled_at: null }),
+          ]),
+        );
+        expect([await ids(ada), await ids(service.user.key)]).toEqual([[[hex, 'of before']], []]);
+        const { text } = await get(`/api/v1/conversation/${hex}/events/search`, ada).expect(200);
+        expect(text).toContain('said before');
+        await get(`/api/v1/conversation/${hex}/events/search`, service.user.key).expect(404);
+        const share = { visibility: 'organization' };
+        await service.as(ada).patch(`/api/v1/app-conversations/${hex}`, share).expect(200);
+        expect(await ids(service.user.key)).toEqual([[hex, 'of before']]);
+        const { body: made } = await service
+          .as(ada)
+          .post('/api/v1/api-keys', { name: 'less', scopes: ['read'] });
+        expect(await ids(made.key)).toEqual([[hex, 'of before']]);
+      } finally {
+        await service.close();
+      }
     });
   });
 

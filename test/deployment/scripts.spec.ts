@@ -29,6 +29,78 @@ describe('scripts', () => {
   });
 });
 
+describe('check:house', () => {
+  /** Files that compare owners and are not named, of these. */
+  const found = (sources: readonly string[]): unknown => {
+    const program = `import ts from 'typescript';
+      import { comparedOwners } from '${path.join(ROOT, 'scripts/lib/compared-owners.mjs')}';
+      const files = ${JSON.stringify(sources)}.map((text, index) => ({
+        name: 'v1/planted-' + index + '.service.ts',
+        tree: ts.createSourceFile('planted.ts', text, ts.ScriptTarget.ES2023, true),
+      }));
+      const findings = comparedOwners(files, () => undefined).flatMap((text) => text.match(/planted-\\d+/) ?? []);
+      console.log(JSON.stringify(findings.map((name) => Number(name.slice(8)))));`;
+    return JSON.parse(
+      execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+        cwd: ROOT,
+        encoding: 'utf8',
+      }),
+    );
+  };
+  const PLANTED = [
+    "query('SELECT * FROM t WHERE user_id = $1')",
+    "query('SELECT * FROM t WHERE t.user_id=$1')",
+    `query('SELECT * FROM t WHERE "user_id" = $1')`,
+    "query('SELECT * FROM t WHERE user_id = ANY ($1::uuid[])')",
+    "query('SELECT * FROM t WHERE user_id::text = $1')",
+    "query('SELECT * FROM t WHERE user_id <> $1')",
+    "query('SELECT * FROM t WHERE user_id != $1')",
+    "query('SELECT * FROM t WHERE user_id IN ($1)')",
+    "query('SELECT * FROM t WHERE user_id not in ($1)')",
+    "query('SELECT * FROM t WHERE user_id IS NOT DISTINCT FROM $1')",
+    "query('SELECT * FROM t WHERE $1 = t.user_id')",
+    "query('SELECT * FROM t WHERE $1 = ANY (t.user_id)')",
+    "query('SELECT * FROM t WHERE (id, user_id) = ($1, $2)')",
+    "query('SELECT * FROM t JOIN o USING (id, user_id)')",
+    'query(`SELECT * FROM ${table} WHERE ${table}.user_id\n = $1`)',
+    'query(`SELECT * FROM ${table} WHERE ${parameter} = ${table}.user_id`)',
+    "rows.createQueryBuilder('t').where('t.userId = :userId', { id })",
+    "rows.createQueryBuilder('t').where({ userId })",
+    "rows.createQueryBuilder('t').where({ id }).andWhere({ userId: In(ids) })",
+    "rows.createQueryBuilder('t').where(new Brackets((all) => all.orWhere({ userId })))",
+    'rows.findOneBy({ id, userId })',
+    "rows.findOneByOrFail({ id, 'userId': caller })",
+    'rows.findAndCountBy([{ id }, { userId }])',
+    'rows.find({ where: { id, userId } })',
+    'rows.find({ where: { id, ...(isAdmin ? {} : { userId }) } })',
+    'const where = isAdmin ? {} : { userId }; rows.find({ where })',
+    'manager.existsBy(Row, { id, userId })',
+    'manager.update(Row, { id, userId }, { name })',
+    'rows.update({ id, userId }, { name })',
+    'rows.delete({ id, userId })',
+  ];
+
+  it('finds each way to compare owners beside what auth/access.ts decides', () => {
+    expect(found(PLANTED)).toEqual(PLANTED.map((_, index) => index));
+  });
+
+  it('finds none where a row is made, given away or shown', () => {
+    const others = [
+      "query('INSERT INTO t (id, user_id) VALUES ($1, $2)')",
+      "query('SELECT id, user_id FROM t')",
+      "query('SELECT * FROM t WHERE id = $1 ORDER BY user_id')",
+      "query('SELECT * FROM t WHERE owner_user_id_hash = $1')",
+      'rows.insert({ id, userId })',
+      'rows.update({ id }, { userId })',
+      'manager.update(Row, { id }, { userId })',
+      'rows.find({ where: { id }, select: { userId: true } })',
+      'known.find(({ userId }) => userId === id)',
+      'const row = { id, userId }',
+    ];
+    expect(found(others)).toEqual([]);
+  });
+});
+
 describe('the scripts of CI', () => {
   // With pipefail the writer's broken pipe fails the script, if it writes once more: by chance.
   it.each(globSync('.ci/*', { cwd: ROOT }))('%s pipes into nothing that stops reading early', (script) => {

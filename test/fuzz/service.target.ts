@@ -76,6 +76,14 @@ const WANTED: WantedFailure[] = [
   },
   {
     checks: ['RejectedPositiveData'],
+    operations: 'POST /api/v1/users',
+    statuses: [422],
+    answer: 'required of a person',
+    because:
+      'The kind decides whether the address may be left out; a schema that says so is a choice, which generators read badly.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
     operations: 'DELETE /api/v1/users/\\{id\\}',
     statuses: [422],
     answer: 'Expected the id of another user',

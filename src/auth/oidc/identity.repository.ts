@@ -166,6 +166,11 @@ export class IdentityRepository extends Repository<Identity> {
     return this.find({ where: { userId }, order: { createdAt: 'ASC', id: 'ASC' } });
   }
 
+  /** Whether the user is a person of an issuer. */
+  async areOf(manager: EntityManager, userId: string): Promise<boolean> {
+    return manager.existsBy(Identity, { userId });
+  }
+
   /** By the users' ids, of each the one that was seen last. */
   async lastSeenOf(userIds: readonly string[]): Promise<Map<string, Identity>> {
     const rows = await this.find({
