@@ -12,21 +12,28 @@ const MAX_OUTSIDE = 1.1;
 /** What a warm agent server loads before it is claimed, it loads shortly after it can be. */
 const SETTLE_MS = 1_000;
 
+/** Beyond these places are only those that are always open. */
+const RULES = { default: 'deny', allow: ['npm'] };
+
 /**
- * Measures POST to READY without a repository, with credentials inside and outside, in turns: in warm sandboxes, and with settings
- * that ask for others.
+ * Measures POST to READY without a repository, with credentials inside, outside, and outside with rules for the network, in turns: in
+ * warm sandboxes, and with settings that ask for others.
  */
 export async function benchWarm(): Promise<Outcome[]> {
   const warm = { SANDBOX_WARM: '1' };
-  const outside = {
+  const outside = async (): Promise<Record<string, string>> => ({
     ...warm,
     SANDBOX_CREDENTIALS: 'outside',
     SANDBOX_EGRESS_PORT: String(await reservedPort()),
-  };
-  return await withPlace(
-    { ...warm, SANDBOX_CREDENTIALS: 'inside' },
-    async (inside) => await withPlace(outside, async (other) => await compare(inside, other)),
-  );
+  });
+  const ruled = { ...(await outside()), SANDBOX_EGRESS: JSON.stringify(RULES) };
+  return await withPlace({ ...warm, SANDBOX_CREDENTIALS: 'inside' }, async (inside) => {
+    return await withPlace(await outside(), async (other) => {
+      return await withPlace(ruled, async (narrow) => {
+        return await compare(inside, { outside: other, 'outside, with rules': narrow });
+      });
+    });
+  });
 }
 
 /** A service, with how long starts took there. */
@@ -46,9 +53,10 @@ async function withPlace<T>(
   });
 }
 
-async function compare(inside: Place, outside: Place): Promise<Outcome[]> {
+async function compare(inside: Place, others: Readonly<Record<string, Place>>): Promise<Outcome[]> {
+  const places = Object.entries({ inside, ...others });
   for (let round = 1; round <= WARM_UP_ROUNDS + ROUNDS; round += 1) {
-    for (const { service, warm, cold } of [inside, outside]) {
+    for (const [, { service, warm, cold }] of places) {
       await untilWarm(service);
       const [warmClient, coldClient] = service.clients;
       const coldMs = await readyAfter(service, coldClient);
@@ -59,7 +67,7 @@ async function compare(inside: Place, outside: Place): Promise<Outcome[]> {
       }
     }
   }
-  for (const [name, { warm, cold }] of Object.entries({ inside, outside })) {
+  for (const [name, { warm, cold }] of places) {
     print(`  READY after ${spread(warm, 0)} ms warm, ${spread(cold, 0)} ms cold, credentials ${name}`);
   }
   const note = `x${(median(inside.warm) / median(inside.cold)).toFixed(2)} of ${median(inside.cold).toFixed(0)} ms`;
@@ -70,12 +78,14 @@ async function compare(inside: Place, outside: Place): Promise<Outcome[]> {
       MAX_READY_MS,
       { note },
     ),
-    ...(['warm', 'cold'] as const).map((how) =>
-      atMost(
-        `the same with credentials outside, against inside: ${how}`,
-        median(outside[how]) / median(inside[how]),
-        MAX_OUTSIDE,
-        { unit: '', digits: 2, note: `${median(outside[how]).toFixed(0)} ms` },
+    ...Object.entries(others).flatMap(([name, other]) =>
+      (['warm', 'cold'] as const).map((how) =>
+        atMost(
+          `the same with credentials ${name}, against inside: ${how}`,
+          median(other[how]) / median(inside[how]),
+          MAX_OUTSIDE,
+          { unit: '', digits: 2, note: `${median(other[how]).toFixed(0)} ms` },
+        ),
       ),
     ),
   ];

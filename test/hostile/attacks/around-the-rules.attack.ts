@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { jsonText } from '@slipway/common/json-access.js';
+import { clientHello } from '../../../packages/egress-proxy/test/support/client-hello.js';
 import { filesWith } from '../../support/files-with.js';
 import { reservedPort } from '../../support/reserved-port.js';
 import { startListening } from '../../support/start-listening.js';
@@ -24,12 +25,24 @@ const PROTOCOLS = ['ssh-2.0', 'pri *', '\u0016\u0003', 'upgrade: h2c'];
 /** What must not arrive anywhere has it. */
 const SMUGGLED = 'smuggled-past-the-rules';
 
+/** Beginnings of TLS whose server has no name, or hides it (ECH). */
+const ECH = 0xfe0d;
+const MARK = [0xffce, Buffer.from(SMUGGLED)] as const;
+const HELLOS = {
+  'no name in TLS': clientHello({ names: [], more: [MARK] }),
+  'a hidden name in TLS': clientHello({ names: ['localhost'], more: [[ECH, Buffer.from([1])], MARK] }),
+  'two names in TLS': clientHello({ names: ['localhost', 'front.example'], more: [MARK] }),
+};
+const NAMED_HELLO = clientHello({ names: ['localhost'] });
+
 /** Requests of the agent that the proxy refuses in words. */
 const REFUSED = 9;
 
-/** Addresses of this machine: one that a rule opens, three that none does. */
+/** Addresses of this machine: two that a rule opens, three that none does. */
 interface Places {
   web: string;
+  /** By a name, where TLS is passed through. */
+  named: string;
   other: string;
   /** UDP. */
   datagrams: string;
@@ -49,28 +62,34 @@ export const aroundTheRules: Attack = {
   },
   run: async (world) => {
     const host = ownAddress();
-    const seen: Seen = { web: '', other: '', datagrams: '', loopback: '' };
-    const servers = (['web', 'other', 'loopback'] as const).map((name) => ({
+    const seen: Seen = { web: '', named: '', other: '', datagrams: '', loopback: '' };
+    const servers = (['web', 'other', 'loopback', 'named'] as const).map((name) => ({
       name,
       server: listener(name, seen),
     }));
     const datagrams = createSocket('udp4', (data) => void (seen.datagrams += data.toString('latin1')));
     datagrams.bind(0, host);
     await once(datagrams, 'listening');
-    const [web, other, loopback] = await Promise.all(
-      servers.map(({ name, server }) => startListening(server, 0, name === 'loopback' ? '127.0.0.1' : host)),
+    const [web, other, loopback, named] = await Promise.all(
+      servers.map(({ name, server }) =>
+        startListening(server, 0, ['loopback', 'named'].includes(name) ? '127.0.0.1' : host),
+      ),
     );
     const places: Places = {
       web: `${host}:${web}`,
+      named: `localhost:${named}`,
       other: `${host}:${other}`,
       datagrams: `${host}:${datagrams.address().port}`,
       loopback: `localhost:${loopback}`,
     };
     const environment = {
       SANDBOX_CREDENTIALS: 'outside',
-      SANDBOX_EGRESS: JSON.stringify({ default: 'deny', allow: ['npm', places.web, places.loopback] }),
+      SANDBOX_EGRESS: JSON.stringify({
+        default: 'deny',
+        allow: ['npm', places.web, places.named, places.loopback],
+      }),
       SANDBOX_EGRESS_PORT: String(await reservedPort()),
-      SANDBOX_NETWORK_ALLOW: `${host}/32`,
+      SANDBOX_NETWORK_ALLOW: `${host}/32,${places.named}`,
     };
     try {
       return await world.apart({ host, environment }, async (apart) => attack(apart, places, seen));
@@ -103,7 +122,11 @@ async function attack(
     await git.commit(name, 'main', { 'a.txt': 'a' });
   }
   await world.giveToken(alice);
-  const answers = await alice.nodeJson(PROGRAM, [JSON.stringify({ ...places, smuggled: SMUGGLED })], 300);
+  const hellos = Object.entries({ ...HELLOS, 'a name in TLS': NAMED_HELLO }).map(
+    ([name, bytes]) => [name, bytes.toString('latin1')] as const,
+  );
+  const given = { ...places, smuggled: SMUGGLED, hellos: Object.fromEntries(hellos) };
+  const answers = await alice.nodeJson(PROGRAM, [JSON.stringify(given)], 300);
   const agent = await throughAgent(world, [
     `git ls-remote ${git.origin}/${OWN}.git > /dev/null && echo own-repository-answers`,
     `${CURL} http://${places.web}/of-agent`,
@@ -123,6 +146,7 @@ async function attack(
   if (
     !seen.web.includes('/control') ||
     !seen.web.includes('/of-agent') ||
+    !seen.named.includes(NAMED_HELLO.toString('latin1')) ||
     !agent.includes('own-repository-answers')
   ) {
     throw new Error(
@@ -146,7 +170,7 @@ async function attack(
     ...(['other', 'datagrams', 'loopback'] as const)
       .filter((name) => seen[name] !== '')
       .map((name) => `${name} was reached`),
-    ...(seen.web.includes(SMUGGLED) ? ['the web host has what was smuggled'] : []),
+    ...(`${seen.web}${seen.named}`.includes(SMUGGLED) ? ['a host has what was smuggled'] : []),
     ...(PROTOCOLS.some((each) => seen.web.toLowerCase().includes(each))
       ? ['the web host has another protocol']
       : []),
@@ -189,7 +213,7 @@ import { createSocket } from 'node:dgram';
 import { spawnSync } from 'node:child_process';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-const { web, other, datagrams, loopback, smuggled } = JSON.parse(process.argv[2]);
+const { web, named, other, datagrams, loopback, smuggled, hellos } = JSON.parse(process.argv[2]);
 const proxy = new URL(process.env.HTTP_PROXY);
 const authorization = 'Basic ' + Buffer.from(decodeURIComponent(proxy.username) + ':' + decodeURIComponent(proxy.password)).toString('base64');
 const shown = 'Proxy-Authorization: ' + authorization + '\\r\\n';
@@ -264,6 +288,9 @@ const ways = {
   'the proxy by itself': () => get(proxy.host + '/health', ['Host: ' + proxy.host]),
   'a tunnel to the proxy': async () => { const { socket, status } = await tunnel(proxy.host); socket.destroy(); return status; },
 };
+for (const [name, bytes] of Object.entries(hellos)) {
+  ways[name] = () => through(named, bytes);
+}
 const answers = {};
 for (const [name, way] of Object.entries(ways)) {
   answers[name] = await way().catch((error) => error.code ?? error.message);
