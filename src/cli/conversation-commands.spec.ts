@@ -145,6 +145,7 @@ describe('slipway run', () => {
     ['https://github.com/o/r/pull/12#discussion_r1', 'github', 'OPEN_PR', 'o/r'],
     ['https://git.example.com/group/sub/r/-/issues/12', 'gitlab', 'OPEN_ISSUE', 'group/sub/r'],
     ['https://bb.example.com/gitlab/group/r/-/merge_requests/12', 'gitlab', 'OPEN_PR', 'group/r'],
+    ['http://localhost:7990/projects/KEY/repos/r/pull-requests/12', 'bitbucket', 'OPEN_PR', 'KEY/r'],
     ['https://bitbucket.org/o/r/pull-requests/12/a-title', 'bitbucket', 'OPEN_PR', 'o/r'],
     [
       'https://bb.example.com/projects/KEY/repos/r/pull-requests/12/overview',
@@ -157,7 +158,11 @@ describe('slipway run', () => {
     const hosts = {
       github: null,
       gitlab: page.includes('/gitlab/') ? 'bb.example.com/gitlab' : 'git.example.com',
-      bitbucket: page.includes('bb.example.com') ? 'bb.example.com' : null,
+      bitbucket: page.includes('bb.example.com')
+        ? 'bb.example.com'
+        : page.startsWith('http:')
+          ? 'http://localhost:7990'
+          : null,
     };
     let sent: unknown = null;
     const service = createServer((request, response) => {

@@ -1,5 +1,6 @@
 import type { Command } from '@commander-js/extra-typings';
 import { jsonText, parseJson, jsonList } from '@slipway/common/json-access.js';
+import { gitHostBaseUrl, PUBLIC_GIT_SERVERS } from '@slipway/git-providers/public-git-servers.js';
 import { parseList } from 'structured-headers';
 import type { SuggestedTaskDto } from '../suggested-tasks/suggested-tasks.dto.js';
 import type { StartTaskDto } from '../v1/app-conversations/api/dto/start-task.dto.js';
@@ -12,14 +13,10 @@ const CONVERSATIONS = '/api/v1/app-conversations';
 const TASKS = '/api/user/suggested-tasks';
 /** Longer than the service takes. */
 const FORK_PATIENCE_MS = 240_000;
-const PAGE = /^https?:\/\/([^/]+\/.+?)\/(?:-\/)?(issues|pull|merge_requests|pull-requests)\/(\d+)/;
+const PAGE = /^(https?:\/\/[^/]+\/.+?)\/(?:-\/)?(issues|pull|merge_requests|pull-requests)\/(\d+)/;
 /** Before the name of a repository in addresses of Bitbucket Data Center, where people have projects of their own. */
 const PROJECT = /^(?:projects\/|(users\/))([^/]+)\/repos\/(?=[^/]+$)/;
-const PUBLIC_HOSTS: Record<string, string> = {
-  github: 'github.com',
-  gitlab: 'gitlab.com',
-  bitbucket: 'bitbucket.org',
-};
+const SERVERS: Partial<Record<string, { host: string }>> = PUBLIC_GIT_SERVERS;
 /** After these the agent does nothing until a user says or allows something. */
 const RESTING = new Set(['finished', 'idle', 'paused', 'waiting_for_confirmation', 'error', 'stuck']);
 
@@ -51,10 +48,7 @@ export function defineConversations(program: Command, invoke: Invoke): void {
   program
     .command('run')
     .description('let an agent work on a suggested task, or on a message in a repository')
-    .argument(
-      '<task|repository>',
-      'such as github:owner/name#12 or its page, or github:owner/name with a message',
-    )
+    .argument('<task|repository>', 'github:owner/name#12, its page, or github:owner/name with a message')
     .argument('[message]', 'what the agent should do')
     .option('--json', 'print events as JSON, one a line')
     .action(async (given, message, { json }) => {
@@ -109,8 +103,8 @@ type Task = Pick<SuggestedTaskDto, 'git_provider' | 'task_type' | 'repo' | 'issu
 /** A suggested task by its name or page, or what the page of a known git host is about. @throws UsageError */
 async function requireTask({ http }: ServiceClient, given: string): Promise<Task> {
   const [, page, kind, number = ''] = PAGE.exec(given) ?? [];
-  const { provider, repo } = page === undefined ? {} : await placeOf(http, page);
-  const name = [provider && `${provider}:`, repo === undefined ? given : `${repo}#${number}`].join('');
+  const [provider, repo = ''] = page === undefined ? [] : await placeOf(http, page);
+  const name = [provider && `${provider}:`, page === undefined ? given : `${repo}#${number}`].join('');
   const tasks = await http.get(TASKS).json<SuggestedTaskDto[]>();
   const [task, another] = tasks.filter((each) => `:${taskName(each)}`.endsWith(`:${name}`));
   if (task && another) {
@@ -119,33 +113,23 @@ async function requireTask({ http }: ServiceClient, given: string): Promise<Task
   if (task) {
     return task;
   }
-  if (provider === undefined || repo === undefined) {
-    throw new UsageError(
-      `there is no suggested task ${name}: slipway tasks lists them; for other work add a message`,
-    );
+  if (provider === undefined) {
+    throw new UsageError(`there is no suggested task ${name}: see slipway tasks, or add a message`);
   }
   const task_type = kind === 'issues' ? 'OPEN_ISSUE' : 'OPEN_PR';
   return { git_provider: provider, task_type, repo, issue_number: Number(number), title: `#${number}` };
 }
 
-/** The git host of the user's that has a page, if any, and the repository. @param page without its scheme */
-async function placeOf(
-  http: ServiceClient['http'],
-  page: string,
-): Promise<{ provider?: Provider; repo: string }> {
+/** The git host of the user's that has a page, and the repository. */
+async function placeOf(http: ServiceClient['http'], page: string): Promise<[Provider | undefined, string]> {
   const { provider_tokens_set: tokens } = await http.get('/api/v1/users/me').json<UserInfoDto>();
-  const providers = Object.keys(tokens) as Provider[];
-  const hosts = providers.map((provider) => ({
-    provider,
-    // One of their own may lie below a path.
-    host: (tokens[provider] ?? PUBLIC_HOSTS[provider] ?? '').replace(/^https?:\/\//, ''),
-  }));
-  const [found] = hosts
-    .filter(({ host }) => page.startsWith(`${host}/`))
-    .toSorted((one, other) => other.host.length - one.host.length);
-  const place = page.slice((found?.host.length ?? page.indexOf('/')) + 1);
-  const repo = place.replace(PROJECT, (_all, ofPerson, key) => `${ofPerson ? '~' : ''}${key}/`);
-  return { ...(found && { provider: found.provider }), repo };
+  const home = (provider: Provider): string =>
+    `${gitHostBaseUrl(tokens[provider] ?? SERVERS[provider]?.host ?? '')}/`;
+  const provider = (Object.keys(tokens) as Provider[])
+    .toSorted((one, other) => home(other).length - home(one).length)
+    .find((each) => page.startsWith(home(each)));
+  const place = page.slice(provider ? home(provider).length : page.indexOf('/', 'https://'.length) + 1);
+  return [provider, place.replace(PROJECT, (_all, person, key) => `${person ? '~' : ''}${key}/`)];
 }
 
 async function awaitReady({ client, output }: Invocation, ids: string): Promise<string> {
