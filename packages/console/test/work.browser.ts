@@ -64,8 +64,8 @@ function model({ messages, text }: ChatRequest): ScriptedAnswer {
   }
   const folder = /\/[^\s"'\\]*\/storefront/.exec(text)?.[0];
   if (asked.includes(LARGE)) {
-    const lines = 'line\n'.repeat(MOST_LINES + 1);
-    const task_list = Array.from({ length: 300 }, (_, at) => ({ title: `step ${at}`, status: 'todo' }));
+    const lines = 'x\n'.repeat(MOST_LINES + 1);
+    const task_list = Array.from({ length: 201 }, (_, at) => ({ title: `step ${at}`, status: 'todo' }));
     const steps = [
       call('file_editor', { command: 'create', path: `${folder}/large.txt`, file_text: lines }),
       call('task_tracker', { command: 'plan', task_list }),
