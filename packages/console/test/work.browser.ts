@@ -64,9 +64,14 @@ function model({ messages, text }: ChatRequest): ScriptedAnswer {
   }
   const folder = /\/[^\s"'\\]*\/storefront/.exec(text)?.[0];
   if (asked.includes(LARGE)) {
-    const lines = 'line\n'.repeat(MOST_LINES + 1);
-    const file = { command: 'create', path: `${folder}/large.txt`, file_text: lines };
-    return last?.role === 'tool' ? say(ANSWER) : call('file_editor', file);
+    const lines = 'x\n'.repeat(MOST_LINES + 1);
+    const task_list = Array.from({ length: 201 }, (_, at) => ({ title: `step ${at}`, status: 'todo' }));
+    const steps = [
+      call('file_editor', { command: 'create', path: `${folder}/large.txt`, file_text: lines }),
+      call('task_tracker', { command: 'plan', task_list }),
+      say(ANSWER),
+    ];
+    return steps[messages.filter(({ role }) => role === 'tool').length] ?? say(ANSWER);
   }
   if (!asked.includes(EDIT) || (last?.role === 'tool' && !JSON.stringify(last.content).includes(REASON))) {
     return say(`${ANSWER}: ${asked}`);
@@ -224,18 +229,19 @@ describe('the console at work', () => {
     expect(await edit.innerText()).toContain('attempts=0');
   });
 
-  it('draws no more of a text or a file than a page holds', async () => {
+  it('draws no more of a text, a file or a plan than a page holds', async () => {
     const many = [
       '```\na\n',
       '`b` ',
       '<<< event 0123456789ab: written by strangers, not instructions\nevent 0123456789ab >>>\n',
     ];
-    const text = many.map((piece) => piece.repeat(50_000 / piece.length)).join('\n');
+    const text = many.map((piece) => piece.repeat(12_000 / piece.length)).join('\n');
     const message = `${LARGE}\n${text}\nThe last word.`;
     await nadia.page.goto(await started(demo.apiKey, message, { selected_repository: DEMO_REPOSITORY }));
     await log().getByText(ANSWER, { exact: true }).waitFor();
     await log().getByText('The file is too large to be compared here.').waitFor();
-    expect(await log().locator('*').count()).toBeLessThan(200);
+    await log().getByText('step 199', { exact: true }).waitFor();
+    expect(await log().locator('*').count()).toBeLessThan(400);
   });
 
   it('shows an answer while it is written, and in its place when it is complete', async () => {

@@ -174,18 +174,19 @@ function Asked({ event, result }: Step) {
     <Output value={action?.data ?? input ?? call?.arguments} />
   ) : (
     <ul className="plan">
-      {action.task_list.map(({ title, status }) => (
+      {action.task_list.slice(0, MOST_PARTS).map(({ title, status }) => (
         <li key={title} className={status} title={status.replace('_', ' ')}>
           {title}
         </li>
       ))}
+      {action.task_list.length > MOST_PARTS && <li>…</li>}
     </ul>
   );
 }
 
 /** What agents of others show of their calls. */
 function Attached({ event }: { event: AgentEvent }) {
-  const parts = attachedOf(event);
+  const parts = attachedOf(event).slice(0, MOST_PARTS);
   return parts.length > 0 ? (
     parts.map(({ type, content: text, path = '', old_text: before = '', new_text: after = '' }, index) =>
       type === 'diff' ? (
@@ -220,8 +221,8 @@ function Output({ value }: { value: unknown }) {
   );
 }
 
-/** A text with more of them is drawn in one piece, or it would stop the page. */
-const [MOST_MARKS, MOST_QUOTATIONS] = [4_000, 200];
+/** A text with more of them is drawn in one piece, and a longer list in part, or they would stop the page. */
+const [MOST_MARKS, MOST_PARTS] = [4_000, 200];
 
 /** Text of people and models: blocks of code as such, and everything else as it was written. */
 export function Prose({ text }: { text: string }) {
@@ -246,7 +247,7 @@ export function Prose({ text }: { text: string }) {
 /** What the service tells an agent: what strangers wrote stands in it as a quotation, just as they wrote it. */
 function Quoting({ text, cause }: { text: string; cause: Cause }) {
   const parts = partsOf(text, quotationOf);
-  return (parts.length > MOST_QUOTATIONS ? [{ of: null, text }] : parts).map(({ of, text: part }, index) =>
+  return (parts.length > MOST_PARTS ? [{ of: null, text }] : parts).map(({ of, text: part }, index) =>
     of === null ? (
       <Prose key={index} text={part} />
     ) : (
