@@ -12,7 +12,9 @@ export async function collectedHeap(inspectorPort: number): Promise<number> {
       socket.addEventListener('error', () => reject(new Error('the inspector of the service is away')));
       socket.addEventListener('open', () => {
         socket.send(JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' }));
-        socket.send(JSON.stringify({ id: 2, method: 'Runtime.getHeapUsage' }));
+        // One that was under way keeps what has died since it began.
+        socket.send(JSON.stringify({ id: 2, method: 'HeapProfiler.collectGarbage' }));
+        socket.send(JSON.stringify({ id: 3, method: 'Runtime.getHeapUsage' }));
       });
       socket.addEventListener('message', ({ data }) => {
         const used = jsonNumber(parseJson(String(data)), 'result', 'usedSize');
