@@ -1,5 +1,7 @@
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 
+const METHODS = ['HeapProfiler.collectGarbage', 'Runtime.getHeapUsage'];
+
 /**
  * Bytes on the heap of a Node.js process that has its inspector at a port, after a full collection: what it holds, without
  * what is no longer referenced (https://chromedevtools.github.io/devtools-protocol/v8/HeapProfiler/#method-collectGarbage).
@@ -9,17 +11,16 @@ export async function collectedHeap(inspectorPort: number): Promise<number> {
   const socket = new WebSocket(jsonText(target, 'webSocketDebuggerUrl') ?? '');
   try {
     return await new Promise((resolve, reject) => {
+      const ask = (id: number): void => socket.send(JSON.stringify({ id, method: METHODS[id] }));
       socket.addEventListener('error', () => reject(new Error('the inspector of the service is away')));
-      socket.addEventListener('open', () => {
-        socket.send(JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' }));
-        // One that was under way keeps what has died since it began.
-        socket.send(JSON.stringify({ id: 2, method: 'HeapProfiler.collectGarbage' }));
-        socket.send(JSON.stringify({ id: 3, method: 'Runtime.getHeapUsage' }));
-      });
+      socket.addEventListener('open', () => ask(0));
       socket.addEventListener('message', ({ data }) => {
-        const used = jsonNumber(parseJson(String(data)), 'result', 'usedSize');
-        if (used !== null) {
-          resolve(used);
+        const answer = parseJson(String(data));
+        if (jsonNumber(answer, 'id') === 0) {
+          // Not before: what is asked in the meantime is answered before the collection, which is a task of its own.
+          ask(1);
+        } else {
+          resolve(jsonNumber(answer, 'result', 'usedSize') ?? NaN);
         }
       });
     });
