@@ -33,6 +33,7 @@ export const AUDIT_ACTIONS = {
   'automation_webhook.create': 'Events of a source were let in',
   'automation_webhook.update': 'Members of the webhook of a source were changed',
   'automation_webhook.rotate_secret': 'The secret of a source was replaced',
+  'automation_webhook.repository_secret': 'The secret of one repository of a source was shown',
   'automation_webhook.delete': 'Events of a source were shut out',
   'conversation.start': 'The start of a conversation was accepted',
   'conversation.adopt': 'A conversation that a client began at the agent server itself was added',

@@ -212,6 +212,11 @@ const CHANGES: Record<string, Change> = {
     body: () => ({ enabled: false }),
   },
   rotate_automation_webhook_secret: { actions: ['automation_webhook.rotate_secret'], of: source },
+  show_repository_webhook_secret: {
+    actions: ['automation_webhook.repository_secret'],
+    of: source,
+    body: () => ({ repository: 'octo/app' }),
+  },
   delete_automation_webhook: { actions: ['automation_webhook.delete'], of: source },
   create_webhook_endpoint: {
     actions: ['webhook_endpoint.create'],

@@ -197,6 +197,37 @@ describe('webhooks of hosts', () => {
     const signature = `sha256=${digest(JSON.stringify(LABELED), body.webhook_secret)}`;
     await fromGitHub(LABELED, { headers: { 'x-hub-signature-256': signature } }).expect(202);
   });
+
+  it('have a secret for one repository, which signs no event of another', async () => {
+    const { id } = await webhook();
+    const ask = (repository: string) =>
+      call('post', `/webhooks/${id}/repository-secret`).send({ repository });
+    const { body: shown } = await ask('octo/app').expect(200);
+    const address = new URL(shown.webhook_url);
+    const of = (name: string, query = address.search) => {
+      const text = JSON.stringify(labeled({ repository: { full_name: name } }));
+      const signature = `sha256=${digest(text, shown.webhook_secret)}`;
+      const headers = { 'x-github-event': 'issues', 'x-hub-signature-256': signature };
+      return deliver(text, { source: `github${query}`, headers });
+    };
+
+    expect(address.pathname).toBe(`${PATH}/events/${user.id}/github`);
+    await of('octo/app').expect(202);
+    await of('Octo/App').expect(202);
+    await of('octo/other').expect(401);
+    await of('octo/other', '?repository=octo/other').expect(401);
+    await of('octo/app', '').expect(401);
+    await fromGitHub(labeled(), { source: `github${address.search}` }).expect(401);
+    expect((await ask('Octo/App').expect(200)).body.webhook_secret).toBe(shown.webhook_secret);
+    expect((await ask('octo/other').expect(200)).body.webhook_secret).not.toBe(shown.webhook_secret);
+    await call('post', `/webhooks/${id}/rotate-secret`).expect(200);
+    await of('octo/app').expect(401);
+    const own = await webhook({ source: 'own' });
+    await call('post', `/webhooks/${own.id}/repository-secret`).send({ repository: 'octo/app' }).expect(409);
+    await call('post', `/webhooks/${id}/repository-secret`, await app.createUser())
+      .send({ repository: 'octo/app' })
+      .expect(404);
+  });
 });
 
 describe('an event', () => {

@@ -27,6 +27,7 @@ const STORES: Record<string, string[] | string> = {
   'POST /api/automation/v1/validate': 'only answers',
   'POST /api/automation/v1/webhooks': ['automation_webhooks'],
   'PATCH /api/automation/v1/webhooks/{id}': ['automation_webhooks'],
+  'POST /api/automation/v1/webhooks/{id}/repository-secret': [],
   'POST /api/automation/v1/webhooks/{id}/rotate-secret': ['automation_webhooks'],
   'PATCH /api/automation/v1/{id}': ['automations'],
   'POST /api/automation/v1/{id}/dispatch': ['automation_runs'],

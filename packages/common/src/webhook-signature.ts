@@ -14,6 +14,11 @@ export function createWebhookSecret(): string {
   return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64')}`;
 }
 
+/** A secret for a part of what another one signs: it tells nothing of that one, nor of those of other parts. */
+export function webhookSecretFor(part: string, secret: string): string {
+  return `${PREFIX}${createHmac('sha256', secret).update(part).digest('base64')}`;
+}
+
 /** The bytes of a secret; null unless it is `whsec_` and 24 to 64 bytes in base64. */
 export function webhookSecretBytes(secret: string): Buffer | null {
   const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : '';

@@ -28,6 +28,11 @@ class EventAddressDto {
   @Text('Source of the webhook.', { required: true, example: 'github', maxLength: 50 }) source: string;
 }
 
+class EventRepositoryDto {
+  @Text('Where the secret is that of one repository: its name.', { example: 'octo/app', maxLength: 255 })
+  repository?: string;
+}
+
 class EventIdDto {
   @Identifier('Id of the event.', { required: true, example: EVENT_ID }) event_id: string;
 }
@@ -98,6 +103,7 @@ export class AutomationEventsController {
   })
   async receive(
     @Param() { org_id: orgId, source }: EventAddressDto,
+    @Query() { repository }: EventRepositoryDto,
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ReceivedEventDto | undefined> {
@@ -106,7 +112,7 @@ export class AutomationEventsController {
       response.status(204);
       return undefined;
     }
-    const { id, outcomes, isDuplicate } = await this.service.receive(orgId, source, sent);
+    const { id, outcomes, isDuplicate } = await this.service.receive(orgId, source, sent, repository ?? null);
     response.status(isDuplicate ? 200 : 202);
     const begun = outcomes.filter(({ run_id }) => run_id !== null);
     const matched = begun.map(({ automation_id, run_id }) => ({ automation_id, run_id }));

@@ -84,11 +84,17 @@ export class AutomationEventsService extends BackgroundLoop {
   }
 
   /**
+   * @param repository whose secret signs the event; null for that of the source
    * @throws DomainError unauthorized (`invalid_signature`), rate_limited
    * @throws MalformedBodyError for a body that is not JSON
    */
-  async receive(orgId: string, source: string, received: ReceivedWebhook): Promise<ReceivedEvent> {
-    const webhook = await this.authenticated(orgId, source, received);
+  async receive(
+    orgId: string,
+    source: string,
+    received: ReceivedWebhook,
+    repository: string | null,
+  ): Promise<ReceivedEvent> {
+    const webhook = await this.authenticated(orgId, source, received, repository);
     const sent = await smallEvent(received);
     const most = sent.body.length > SMALL_BYTES ? LARGE_WAITING : WAITING;
     if (this.ofOrganizations.waiting(webhook.orgId) >= most) {
@@ -96,7 +102,7 @@ export class AutomationEventsService extends BackgroundLoop {
       throw new DomainError('rate_limited', detail, { retryAfterSeconds: 2 });
     }
     return this.ofOrganizations.run(webhook.orgId, async () =>
-      this.take(await this.stillTaken(webhook), sent),
+      this.take(await this.stillTaken(webhook), sent, repository),
     );
   }
 
@@ -118,10 +124,15 @@ export class AutomationEventsService extends BackgroundLoop {
     await this.events.prune();
   }
 
-  private async authenticated(id: string, source: string, sent: ReceivedWebhook): Promise<AutomationWebhook> {
+  private async authenticated(
+    id: string,
+    source: string,
+    sent: ReceivedWebhook,
+    repository: string | null,
+  ): Promise<AutomationWebhook> {
     const orgId = parseHexId(id);
     const known = orgId === null ? null : await this.webhooks.findOneBy({ orgId, source });
-    const secret = known === null ? randomUUID() : this.webhooks.secretOf(known);
+    const secret = known === null ? randomUUID() : this.webhooks.secretOf(known, repository);
     const webhook = known ?? noWebhook(source);
     const isSigned = rulesOf(webhook).isSigned({ ...sent, secret, now: this.clock.now() });
     if (!isSigned || !webhook.enabled) {
@@ -142,13 +153,20 @@ export class AutomationEventsService extends BackgroundLoop {
     return now;
   }
 
-  private async take(webhook: AutomationWebhook, sent: ReceivedWebhook): Promise<ReceivedEvent> {
+  private async take(
+    webhook: AutomationWebhook,
+    sent: ReceivedWebhook,
+    repository: string | null,
+  ): Promise<ReceivedEvent> {
     const { userId, orgId, source } = webhook;
     const id = randomUUID();
     const payload = parseEvent(sent);
-    // First, and for a delivery that is repeated: what it tells may have been lost.
     const host = webhooksOf(source);
     const told = host && toldChangeRequest(host, payload);
+    if (repository !== null && told?.repository.toLowerCase() !== repository.toLowerCase()) {
+      throw invalidSignature();
+    }
+    // First, and for a delivery that is repeated: what it tells may have been lost.
     if (told !== null) {
       await this.followed.wake(userId, told);
     }

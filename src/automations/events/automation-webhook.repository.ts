@@ -4,14 +4,17 @@ import { Column, DataSource, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { PausedWithKey } from '../../auth/made-with-key.js';
 import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
+import { webhooksOf } from '@slipway/git-providers/git-servers.js';
 import { columnById, SecretCipher } from '@slipway/common/secret-cipher.js';
-import type { SignatureScheme } from '@slipway/common/webhook-signature.js';
-import { DomainError } from '../../common/errors/domain-error.js';
+import { type SignatureScheme, webhookSecretFor } from '@slipway/common/webhook-signature.js';
+import { DomainError, found } from '../../common/errors/domain-error.js';
 
 const MAX_WEBHOOKS = 20;
 
 export const SOURCE_TAKEN =
   'This source has a webhook; there is one for each. Find it with GET /api/automation/v1/webhooks, then change it, delete it, or give it a new secret.';
+
+export const NO_REPOSITORIES = 'Events of a source of your own name no repository.';
 
 /** Through which a host sends its events: there is one for each source of an organization. */
 @Entity('automation_webhooks')
@@ -71,8 +74,29 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
     return this.changeOf(owner, id, change, () => change, 'automation_webhook.rotate_secret');
   }
 
-  /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */
-  secretOf({ id, secret }: AutomationWebhook): string {
-    return this.cipher.decrypt(secret, SECRET.binding({ id }));
+  /** Shows its user what signs events of one repository. Throws as `getOf`. @throws DomainError conflict for an own source */
+  async showSecretOf(
+    owner: Owner,
+    id: string,
+    repository: string,
+  ): Promise<{ webhook: AutomationWebhook; secret: string }> {
+    return this.manager.transaction(async (manager) => {
+      const webhook = found(await this.lock(manager, { ...owner, id }), 'webhook');
+      if (webhooksOf(webhook.source) === null) {
+        throw new DomainError('conflict', NO_REPOSITORIES);
+      }
+      const action = 'automation_webhook.repository_secret';
+      await this.audit.append(manager, { action, resourceId: id, ownerId: owner.userId });
+      return { webhook, secret: this.secretOf(webhook, repository) };
+    });
+  }
+
+  /**
+   * The secret in clear: with a repository the one that signs its events alone.
+   * @throws SecretDecryptionError when the configured keys do not fit
+   */
+  secretOf({ id, secret }: AutomationWebhook, repository: string | null = null): string {
+    const whole = this.cipher.decrypt(secret, SECRET.binding({ id }));
+    return repository === null ? whole : webhookSecretFor(`repository:${repository.toLowerCase()}`, whole);
   }
 }

@@ -20,6 +20,7 @@ import { SOURCE_NAME } from '../definitions/trigger.dto.js';
 import {
   type AutomationWebhook,
   AutomationWebhookRepository,
+  NO_REPOSITORIES,
   SOURCE_TAKEN,
 } from './automation-webhook.repository.js';
 
@@ -103,6 +104,17 @@ class CreateWebhookDto extends WebhookFieldsDto {
 class UpdateWebhookDto extends WebhookFieldsDto {
   @Text('For people.', { nullIsAbsent: true, ...NAME }) name?: string;
   @Flag('Whether its events are taken.', { nullIsAbsent: true }) enabled?: boolean;
+}
+
+@ApiSchema({ name: 'AutomationWebhookRepository' })
+class WebhookRepositoryDto {
+  @Text('As its host names it.', {
+    required: true,
+    example: 'octo/app',
+    maxLength: 255,
+    pattern: { regex: /^\S+\/\S+$/, expected: 'Expected a name such as octo/app.' },
+  })
+  repository: string;
 }
 
 class WebhookIdDto {
@@ -216,6 +228,24 @@ export class AutomationWebhooksController {
     const webhook_secret = createWebhookSecret();
     const webhook = await this.webhooks.setSecret(owner, id, webhook_secret);
     return Object.assign(this.shown(webhook), { webhook_secret });
+  }
+
+  @Post(':id/repository-secret')
+  @ApiRoute('show_repository_webhook_secret', 'Show the secret of one repository', {
+    description:
+      'For repositories whose administrators shall not know the secret of the source, which signs events of all. Always the same for a repository, until the secret of the source is replaced. Enter both `webhook_url` and the secret.',
+    answer: { type: NewWebhookDto, description: 'The webhook as the repository has to know it' },
+    problems: [UNKNOWN, documented(409, NO_REPOSITORIES, 'A source of your own')],
+  })
+  async repositorySecret(
+    @CurrentOwner() owner: Owner,
+    @Param() { id }: WebhookIdDto,
+    @Body() { repository }: WebhookRepositoryDto,
+  ): Promise<NewWebhookDto> {
+    const { webhook, secret } = await this.webhooks.showSecretOf(owner, id, repository);
+    const shown = this.shown(webhook);
+    const webhook_url = `${shown.webhook_url}?repository=${encodeURIComponent(repository)}`;
+    return Object.assign(shown, { webhook_url, webhook_secret: secret });
   }
 
   private shown(webhook: AutomationWebhook): WebhookDto {

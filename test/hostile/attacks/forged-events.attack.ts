@@ -84,6 +84,12 @@ function forgeries(alice: EventSender, bob: EventSender): [string, Headers, Buff
     ['a standard one of an hour ago', standard(old, alice.secret)],
     ['a standard one without a time', standard('', alice.secret)],
     ["Alice's own, at an organization that does not exist", everywhere(`sha256=${right}`), EVENT, unknown],
+    [
+      "Alice's own, as that of one repository",
+      { ...everywhere(`sha256=${right}`), 'X-Gitlab-Token': alice.secret },
+      EVENT,
+      `${alice.url}?repository=octo/app`,
+    ],
     ["Alice's own, at a source that does not exist", everywhere(`sha256=${right}`), EVENT, `${alice.url}x`],
     [
       "Alice's own, at Bob's webhook",
