@@ -71,6 +71,17 @@ export function describeForks(setUp: GitProviderSetUp, capabilities: GitProvider
       expect(await ask((forks) => forks.head('octo/app', 12))).toMatchObject({ allowsMaintainers: true });
     });
 
+    it('makes no difference to the work that is found', async () => {
+      const found = async (change: Partial<FakeChangeRequest>) => {
+        const { provider, call } = await open({}, change);
+        const { changeRequests } = await provider.findWork(call);
+        return changeRequests.find(({ number }) => number === 12);
+      };
+      const ofFork = await found(FROM_FORK);
+      expect(ofFork?.repository.name).toBe('octo/app');
+      expect(ofFork).toEqual(await found({ ...FROM_FORK, fork: undefined }));
+    });
+
     it('is unknown where there is no such change request', async () => {
       const { ask } = await open();
       expect(await ask((forks) => forks.head('octo/app', 4_217))).toBeNull();
